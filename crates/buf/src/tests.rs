@@ -1,0 +1,172 @@
+//! What must hold of packet memory: nothing leaks, nothing is owned twice, lies are refused.
+
+use super::*;
+
+fn pool(chunks: usize) -> Pool {
+    Pool::new(PoolConfig { chunks, hugepages: Hugepages::Off }).unwrap()
+}
+
+#[test]
+fn layout_is_odd_and_roomy() {
+    assert_eq!(STRIDE % 64, 0);
+    assert_eq!((STRIDE / 64) % 2, 1);
+    const { assert!(HEADROOM >= 128 && DATA_ROOM >= 1522) };
+}
+
+#[test]
+fn impossible_sizes_are_refused() {
+    for chunks in [0, 63, usize::MAX, (4 << 30) / STRIDE + 1] {
+        let error = Pool::new(PoolConfig { chunks, hugepages: Hugepages::Off }).unwrap_err();
+        assert!(matches!(error, PoolError::Size { .. }), "{error}");
+    }
+}
+
+#[test]
+fn every_chunk_can_be_had_once_and_comes_home() {
+    let pool = pool(100);
+    let all: Vec<Pkt> = std::iter::from_fn(|| pool.alloc()).collect();
+    assert_eq!(all.len(), 100);
+    let mut places: Vec<_> = all.iter().map(|packet| packet.data().as_ptr()).collect();
+    places.sort_unstable();
+    places.dedup();
+    assert_eq!(places.len(), 100);
+    drop(all);
+    assert_eq!(pool.usage().free, 100);
+}
+
+#[test]
+fn a_cache_allocates_frees_spills_and_gives_back() {
+    let pool = pool(4096);
+    let mut cache = PktCache::new(&pool);
+    let mut vector = Vector::with_capacity(2048);
+    assert_eq!(cache.alloc_into(2000, &mut vector), 2000);
+    cache.free_all(vector.drain());
+    assert!(cache.held() < 4 * VECTOR);
+    drop(cache);
+    assert_eq!(pool.usage().free, 4096);
+}
+
+#[test]
+fn data_moves_within_its_room() {
+    let pool = pool(64);
+    let mut packet = pool.alloc().unwrap();
+    assert!(packet.fill(&[7; 60]));
+    assert_eq!((packet.len(), packet.headroom()), (60, HEADROOM));
+    packet.push_front(4).unwrap()[..4].copy_from_slice(&[1, 2, 3, 4]);
+    assert_eq!(&packet.data()[..5], &[1, 2, 3, 4, 7]);
+    assert!(packet.push_front(HEADROOM).is_none());
+    assert!(packet.pull_front(63) && !packet.pull_front(2));
+    assert_eq!(packet.data(), &[7]);
+    assert!(!packet.set_len(STRIDE) && packet.set_len(packet.tailroom() + 1));
+    assert!(!packet.fill(&vec![0; DATA_ROOM + 1]));
+    packet.clear();
+    assert!(packet.is_empty() && packet.headroom() == HEADROOM);
+}
+
+#[test]
+fn chains_count_copy_split_and_come_home() {
+    let pool = pool(64);
+    let mut head = pool.alloc().unwrap();
+    assert!(head.fill(&[1; 100]));
+    for n in 2..5u8 {
+        let mut tail = pool.alloc().unwrap();
+        assert!(tail.fill(&[n; 100]));
+        head.append(tail).unwrap();
+    }
+    assert_eq!((head.total_len(), head.segments().count()), (400, 4));
+    let mut bytes = [0; 250];
+    assert_eq!(head.copy_out(90, &mut bytes), 250);
+    assert_eq!((bytes[0], bytes[10], bytes[110], bytes[210]), (1, 2, 3, 4));
+    let rest = head.split_first().unwrap();
+    assert_eq!((head.total_len(), rest.total_len(), rest.segments().count()), (100, 300, 3));
+    assert_eq!(pool.usage().free, 60);
+    drop((head, rest));
+    assert_eq!(pool.usage().free, 64);
+    let mut cache = PktCache::new(&pool);
+    let mut head = cache.alloc().unwrap();
+    head.append(cache.alloc().unwrap()).unwrap();
+    cache.free(head);
+    drop(cache);
+    assert_eq!(pool.usage().free, 64);
+}
+
+#[test]
+fn a_chain_cannot_be_forgotten_or_faked() {
+    let pool = pool(64);
+    let other = self::pool(64);
+    let mut head = pool.alloc().unwrap();
+    head.set_flags(Flags::CHAINED);
+    assert!(!head.is_chained());
+    assert!(head.append(other.alloc().unwrap()).is_err());
+    head.append(pool.alloc().unwrap()).unwrap();
+    head.clear_flags(Flags::CHAINED);
+    assert!(head.is_chained());
+}
+
+#[test]
+fn lent_chunks_come_back_once_and_only_if_lent() {
+    let pool = pool(64);
+    let mut packet = pool.alloc().unwrap();
+    assert!(packet.fill(b"hello"));
+    let (slot, offset) = pool.lend(packet).unwrap();
+    assert_eq!(offset, slot.index() as usize * STRIDE + HEADROOM);
+    assert_eq!(pool.usage().lent, 1);
+    assert!(pool.redeem(offset, STRIDE).is_none(), "longer than the chunk");
+    assert!(pool.redeem(usize::MAX / 2, 1).is_none(), "outside");
+    assert!(pool.redeem((offset + STRIDE) % (64 * STRIDE), 5).is_none(), "not lent");
+    let back = pool.redeem(offset, 5).unwrap();
+    assert_eq!(back.data(), b"hello");
+    assert!(pool.redeem(offset, 5).is_none(), "twice");
+    drop(back);
+    assert_eq!(pool.usage(), PoolUse { chunks: 64, free: 64, lent: 0 });
+    assert!(self::pool(64).lend(pool.alloc().unwrap()).is_err());
+}
+
+#[test]
+fn packets_outlive_their_pool() {
+    let pool = pool(64);
+    let mut packet = pool.alloc().unwrap();
+    drop(pool);
+    assert!(packet.fill(b"still here"));
+    assert_eq!(packet.data(), b"still here");
+}
+
+#[test]
+fn threads_share_the_free_list_without_loss() {
+    let pool = pool(1024);
+    std::thread::scope(|scope| {
+        for seed in 1..=4usize {
+            let pool = &pool;
+            scope.spawn(move || {
+                let mut cache = PktCache::new(pool);
+                let mut held = Vec::new();
+                for round in 0..20_000usize {
+                    if (round * seed) % 7 < 4 {
+                        held.extend(cache.alloc());
+                    } else if let Some(packet) = held.pop() {
+                        if round % 2 == 0 { cache.free(packet) } else { drop(packet) }
+                    }
+                    if held.len() > 150 {
+                        held.clear();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(pool.usage().free, 1024);
+}
+
+#[test]
+fn vectors_know_whether_a_packet_is_marked() {
+    let pool = pool(64);
+    let (mut a, mut b) = (Vector::with_capacity(8), Vector::with_capacity(8));
+    let mut packet = pool.alloc().unwrap();
+    packet.set_flags(Flags::MARKED);
+    b.push(packet);
+    a.push(pool.alloc().unwrap());
+    assert!(!a.any_marked() && b.any_marked());
+    a.take_all(&mut b);
+    assert!(a.any_marked() && !b.any_marked() && b.is_empty() && a.len() == 2);
+    a.split_into(1, &mut b);
+    assert!(b.any_marked() && b.len() == 1);
+}

@@ -1,0 +1,107 @@
+//! A vector of packets on its way from one node to the next.
+//!
+//! Beside the packets it knows whether any of them is marked, so that whoever completes marked
+//! packets need not look at vectors that hold none.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::{Flags, Pkt};
+
+/// Packets that travel together.
+#[derive(Debug, Default)]
+pub struct Vector {
+    packets: Vec<Pkt>,
+    marked: bool,
+}
+
+impl Vector {
+    /// An empty vector with room for `capacity` packets.
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Vector {
+        Vector { packets: Vec::with_capacity(capacity), marked: false }
+    }
+
+    /// Adds a packet.
+    #[inline(always)]
+    pub fn push(&mut self, packet: Pkt) {
+        self.marked |= packet.flags().any(Flags::MARKED);
+        self.packets.push(packet);
+    }
+
+    /// Takes the last packet off.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<Pkt> {
+        self.packets.pop()
+    }
+
+    /// Moves everything from `other` to the end; exchanges the two when this one is empty.
+    #[inline]
+    pub fn take_all(&mut self, other: &mut Vector) {
+        if self.packets.is_empty() {
+            std::mem::swap(&mut self.packets, &mut other.packets);
+            self.marked = other.marked;
+        } else {
+            self.packets.append(&mut other.packets);
+            self.marked |= other.marked;
+        }
+        other.marked = false;
+    }
+
+    /// Moves the packets behind the first `keep` to the end of `other`.
+    pub fn split_into(&mut self, keep: usize, other: &mut Vector) {
+        if keep < self.packets.len() {
+            other.packets.extend(self.packets.drain(keep..));
+            other.marked |= self.marked;
+        }
+    }
+
+    /// Takes the first `n` packets out, in order.
+    #[inline]
+    pub fn drain_front(&mut self, n: usize) -> std::vec::Drain<'_, Pkt> {
+        let n = n.min(self.packets.len());
+        if n == self.packets.len() {
+            self.marked = false;
+        }
+        self.packets.drain(..n)
+    }
+
+    /// Takes all packets out, in order.
+    #[inline]
+    pub fn drain(&mut self) -> std::vec::Drain<'_, Pkt> {
+        self.marked = false;
+        self.packets.drain(..)
+    }
+
+    /// Whether a packet in here may be marked.
+    #[inline(always)]
+    #[must_use]
+    pub fn any_marked(&self) -> bool {
+        self.marked
+    }
+
+    /// Notes that a tap marked a packet in here.
+    pub fn note_marked(&mut self) {
+        self.marked = true;
+    }
+
+    /// How many packets fit without asking for memory.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.packets.capacity()
+    }
+}
+
+impl Deref for Vector {
+    type Target = [Pkt];
+    #[inline(always)]
+    fn deref(&self) -> &[Pkt] {
+        &self.packets
+    }
+}
+
+impl DerefMut for Vector {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [Pkt] {
+        &mut self.packets
+    }
+}

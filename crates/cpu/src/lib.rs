@@ -1,0 +1,254 @@
+//! The few machine instructions the router needs and stable Rust calls unsafe.
+//!
+//! * [`tsc`] and [`tsc_hz`]: the clock everything on the hot side is measured in.
+//! * [`prefetch`]: a hint that a line will be read soon; it can neither fault nor change anything.
+//! * [`dispatch`]: runs a piece of work compiled for the best instruction set this machine has,
+//!   chosen once at start. The binary itself stays at the x86-64 baseline.
+//! * [`pin_to`]: ties the calling thread to one core.
+//!
+//! Everything here is callable from safe code, from any thread, at any time.
+
+#![deny(unsafe_code)]
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+/// The current value of the time stamp counter (nanoseconds since start where there is none).
+#[inline(always)]
+#[must_use]
+pub fn tsc() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[expect(unsafe_code, reason = "the instruction is an intrinsic that stable Rust calls unsafe")]
+        // SAFETY: RDTSC reads a counter; it has no operands and no memory effect.
+        unsafe {
+            core::arch::x86_64::_rdtsc()
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    }
+}
+
+/// Ticks of [`tsc`] per second, measured once against the monotonic clock.
+///
+/// The first call takes about 20 ms. The best of three short windows is taken, so that being
+/// scheduled away in one of them does not spoil the result.
+pub fn tsc_hz() -> u64 {
+    static HZ: OnceLock<u64> = OnceLock::new();
+    *HZ.get_or_init(|| {
+        let mut samples = [0u64; 3];
+        for sample in &mut samples {
+            let (t0, c0) = (Instant::now(), tsc());
+            std::thread::sleep(Duration::from_millis(7));
+            let (elapsed, ticks) = (t0.elapsed(), tsc().wrapping_sub(c0));
+            *sample = (u128::from(ticks) * 1_000_000_000 / elapsed.as_nanos().max(1)) as u64;
+        }
+        samples.sort_unstable();
+        samples[1].max(1)
+    })
+}
+
+/// Asks the cache for the line that `place` lies in. A hint only.
+#[inline(always)]
+pub fn prefetch<T: ?Sized>(place: &T) {
+    prefetch_address(std::ptr::from_ref(place).cast());
+}
+
+/// As [`prefetch`], for an address that may be anything, even invalid.
+#[inline(always)]
+pub fn prefetch_address(place: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[expect(unsafe_code, reason = "the instruction is an intrinsic that stable Rust calls unsafe")]
+        // SAFETY: PREFETCHT0 never faults and changes no architectural state, whatever the address.
+        unsafe {
+            core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(place.cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
+/// An instruction set level that hot loops are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// What every x86-64 machine has (or any other architecture).
+    Baseline,
+    /// AVX2, BMI1/2, POPCNT, LZCNT, MOVBE: x86-64-v3, machines since about 2013.
+    V3,
+}
+
+impl Level {
+    /// The name as the psABI writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Baseline => "x86-64",
+            Level::V3 => "x86-64-v3",
+        }
+    }
+}
+
+/// 0: not looked yet, 1: baseline, 2: v3.
+static LEVEL: AtomicU8 = AtomicU8::new(0);
+
+/// The level in use. `WEIR_CPU=baseline` in the environment keeps to the baseline.
+#[inline]
+#[must_use]
+pub fn level() -> Level {
+    match LEVEL.load(Ordering::Relaxed) {
+        2 => Level::V3,
+        1 => Level::Baseline,
+        _ => detect(),
+    }
+}
+
+#[cold]
+fn detect() -> Level {
+    let forced = std::env::var_os("WEIR_CPU").is_some_and(|value| value == "baseline");
+    let level = if !forced && has_v3() { Level::V3 } else { Level::Baseline };
+    LEVEL.store(if level == Level::V3 { 2 } else { 1 }, Ordering::Relaxed);
+    level
+}
+
+fn has_v3() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("movbe")
+            && is_x86_feature_detected!("popcnt")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// A piece of work that [`dispatch`] compiles once per [`Level`].
+///
+/// Mark `run` `#[inline(always)]`: only what is inlined gets the better instructions.
+pub trait Task {
+    /// What the work yields.
+    type Output;
+    /// Does the work.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs `task` with the best instruction set of this machine.
+#[inline(always)]
+pub fn dispatch<T: Task>(task: T) -> T::Output {
+    #[cfg(target_arch = "x86_64")]
+    if level() == Level::V3 {
+        #[expect(unsafe_code, reason = "calling a function with more target features than the caller")]
+        // SAFETY: `level()` returns V3 only after every feature that `run_v3` enables was detected.
+        return unsafe { run_v3(task) };
+    }
+    task.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,fma,lzcnt,movbe,popcnt")]
+fn run_v3<T: Task>(task: T) -> T::Output {
+    task.run()
+}
+
+/// Ties the calling thread to `core`.
+///
+/// # Errors
+/// What the kernel answered, for example when the core does not exist or is not allowed here.
+pub fn pin_to(core: usize) -> std::io::Result<()> {
+    let bits = libc::CPU_SETSIZE as usize;
+    if core >= bits {
+        return Err(std::io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    #[expect(unsafe_code, reason = "libc's affinity calls take raw pointers")]
+    // SAFETY: an all-zero cpu_set_t is valid; `core` is below CPU_SETSIZE; the set outlives the call
+    // and its size is passed along; pid 0 means the calling thread.
+    let rc = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core, &mut set);
+        libc::sched_setaffinity(0, std::mem::size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    if rc == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// The cores that the calling thread may run on.
+#[must_use]
+pub fn allowed_cores() -> Vec<usize> {
+    #[expect(unsafe_code, reason = "libc's affinity calls take raw pointers")]
+    // SAFETY: the set is zeroed, outlives the calls, and its size is passed; CPU_ISSET stays below CPU_SETSIZE.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, std::mem::size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
+            return Vec::new();
+        }
+        (0..libc::CPU_SETSIZE as usize).filter(|&core| libc::CPU_ISSET(core, &set)).collect()
+    }
+}
+
+/// The processor's own name, or "unknown".
+#[must_use]
+pub fn model_name() -> String {
+    std::fs::read_to_string("/proc/cpuinfo")
+        .ok()
+        .and_then(|text| {
+            text.lines()
+                .find(|line| line.starts_with("model name"))
+                .and_then(|line| line.split(':').nth(1))
+                .map(|name| name.trim().to_owned())
+        })
+        .unwrap_or_else(|| "unknown".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Sum<'a>(&'a [u32]);
+    impl Task for Sum<'_> {
+        type Output = u64;
+        #[inline(always)]
+        fn run(self) -> u64 {
+            self.0.iter().map(|&n| u64::from(n)).sum()
+        }
+    }
+
+    #[test]
+    fn the_clock_moves_and_has_a_plausible_rate() {
+        let before = tsc();
+        let hz = tsc_hz();
+        assert!(tsc() > before);
+        assert!((100_000_000..20_000_000_000).contains(&hz), "{hz}");
+    }
+
+    #[test]
+    fn dispatch_gives_what_the_task_gives() {
+        let numbers: Vec<u32> = (0..1000).collect();
+        assert_eq!(dispatch(Sum(&numbers)), 499_500);
+    }
+
+    #[test]
+    fn pinning_works_on_an_allowed_core_and_fails_on_none() {
+        let cores = allowed_cores();
+        assert!(!cores.is_empty());
+        std::thread::spawn(move || {
+            pin_to(cores[0]).unwrap();
+            assert_eq!(allowed_cores(), vec![cores[0]]);
+        })
+        .join()
+        .unwrap();
+        assert!(pin_to(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn prefetch_takes_any_address() {
+        prefetch_address(std::ptr::null());
+        prefetch(&7u8);
+    }
+}

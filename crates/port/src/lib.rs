@@ -1,0 +1,17 @@
+//! Ports and interfaces: where packets come in and go out.
+//!
+//! A **port** is a device with queues: an AF_XDP socket set, a TAP, a pair of files, nothing at all
+//! ([`null`]), a source of made-up packets ([`generator`]). Drivers implement [`Port`], [`RxQueue`]
+//! and [`TxQueue`]; they look at no header.
+//!
+//! An **interface** ([`interface`]) is what routing speaks of: it has addresses, tables, an MTU and
+//! counters. Interfaces form a tree; the one on top of a port is only the simplest kind.
+
+#![forbid(unsafe_code)]
+
+pub mod generator;
+pub mod interface;
+pub mod null;
+mod queue;
+
+pub use queue::{Capabilities, HardwareCounter, LinkState, OpenError, Port, QueuePair, RxQueue, Source, TxQueue};
