@@ -1,1 +1,33 @@
-//! config
+//! The configuration of a router: one YAML file in, one typed value out, and the steps from one
+//! value to another.
+//!
+//! Three things live here, and none of them does any input or output:
+//!
+//! - `check` reads the text of a file and gives a `Config`, or every error it has at once, each
+//!   with its place, its key, what is wrong and what would be right.
+//! - `plan` compares the running configuration with the wanted one and gives the steps between.
+//! - `apply_to_model` does a step to a `Config`; the engine keeps its running configuration so.
+//!
+//! The file's keys stand in one table (`keys.rs`): types, ranges, defaults, examples and the
+//! reference page all come from there. Nothing here knows what the machine has; whether a device
+//! exists is for the engine to say.
+
+#![forbid(unsafe_code)]
+
+mod apply;
+mod device;
+mod model;
+mod plan;
+mod scalar;
+mod step;
+
+pub use apply::{StepMisfit, apply_to_model};
+pub use device::{Device, Stream, StreamProtocol, XdpMode};
+pub use ipnet::Ipv4Net;
+pub use model::{
+    AdminState, Api, Buffers, Collector, Config, Hugepages, Idle, Interface, LogLevel, Logging, NeighborKey, Path, Sflow, SflowEncoding,
+    Via, Workers,
+};
+pub use plan::plan;
+pub use scalar::{Ipv4Range, MacAddr, NotAValue, PortRange};
+pub use step::{Phase, RestartChange, Step};

@@ -1,0 +1,117 @@
+//! What each step means for a configuration held as a value.
+//!
+//! The engine calls this after it has done a step for real, and so keeps its running
+//! configuration; the tests use it as the model that a plan is proved against. It is strict: a
+//! step whose `from` is not what the model holds is refused, because then the plan was made for
+//! another configuration, and undoing it would not lead back.
+
+use crate::model::{Config, Interface, NeighborKey};
+use crate::step::{RestartChange, Step};
+
+/// A step does not fit the configuration it was to be applied to; the configuration is as before.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("step does not fit the running configuration: {step}")]
+pub struct StepMisfit {
+    /// The step, in its one-line form.
+    pub step: String,
+}
+
+/// Make the change that `step` stands for in `config`.
+///
+/// `NeedsRestart` is applied, too; whoever did not restart leaves it out.
+///
+/// # Errors
+/// When the step was made for another configuration; `config` is unchanged then.
+pub fn apply_to_model(config: &mut Config, step: &Step) -> Result<(), StepMisfit> {
+    match fit(config, step) {
+        Some(()) => Ok(()),
+        None => Err(StepMisfit { step: step.to_string() }),
+    }
+}
+
+fn fit(config: &mut Config, step: &Step) -> Option<()> {
+    let interfaces = &mut config.interfaces;
+    match step {
+        Step::CreateInterface { name, interface } => when(!interfaces.contains_key(name), || {
+            interfaces.insert(name.clone(), interface.clone());
+        }),
+        Step::DeleteInterface { name, interface } => when(interfaces.get(name) == Some(interface), || {
+            interfaces.remove(name);
+        }),
+        Step::SetDescription { interface, from, to } => set(&mut interfaces.get_mut(interface)?.description, from, to),
+        Step::SetMac { interface, from, to } => set(&mut interfaces.get_mut(interface)?.mac, from, to),
+        Step::SetMtu { interface, from, to } => set(&mut interfaces.get_mut(interface)?.mtu, from, to),
+        Step::SetPlacement { interface, from, to } => set(&mut interfaces.get_mut(interface)?.rx_queue_workers, from, to),
+        Step::SetState { interface, from, to } => set(&mut interfaces.get_mut(interface)?.state, from, to),
+        Step::SetL2xc { interface, from, to } => set(&mut interfaces.get_mut(interface)?.l2xc, from, to),
+        Step::SetSflow { interface, from, to } => set(&mut interfaces.get_mut(interface)?.sflow, from, to),
+        Step::AddAddress { interface, address } => done(interfaces.get_mut(interface)?.addresses.insert(*address)),
+        Step::RemoveAddress { interface, address } => done(interfaces.get_mut(interface)?.addresses.remove(address)),
+        _ => fit_shared(config, step),
+    }
+}
+
+/// The steps that are about no single interface.
+fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
+    match step {
+        Step::AddNeighbor { interface, address, mac } => {
+            let key = NeighborKey { interface: interface.clone(), address: *address };
+            when(!config.neighbors.contains_key(&key), || {
+                config.neighbors.insert(key, *mac);
+            })
+        }
+        Step::RemoveNeighbor { interface, address, mac } => {
+            let key = NeighborKey { interface: interface.clone(), address: *address };
+            when(config.neighbors.get(&key) == Some(mac), || {
+                config.neighbors.remove(&key);
+            })
+        }
+        Step::ChangeNeighbor { interface, address, from, to } => {
+            let key = NeighborKey { interface: interface.clone(), address: *address };
+            set(config.neighbors.get_mut(&key)?, from, to)
+        }
+        Step::AddRoute { prefix, via } => when(!config.routes.contains_key(prefix), || {
+            config.routes.insert(*prefix, via.clone());
+        }),
+        Step::RemoveRoute { prefix, via } => when(config.routes.get(prefix) == Some(via), || {
+            config.routes.remove(prefix);
+        }),
+        Step::ChangeRoute { prefix, from, to } => set(config.routes.get_mut(prefix)?, from, to),
+        Step::SetSflowSettings { from, to } => set(&mut config.sflow, from, to),
+        Step::SetLogLevel { from, to } => set(&mut config.logging.level, from, to),
+        Step::NeedsRestart { change } => match change {
+            RestartChange::Workers { from, to } => set(&mut config.workers, from, to),
+            RestartChange::Buffers { from, to } => set(&mut config.buffers, from, to),
+            RestartChange::Api { from, to } => set(&mut config.api, from, to),
+        },
+        // The steps about one interface were taken by `fit`.
+        _ => None,
+    }
+}
+
+fn set<T: PartialEq + Clone>(place: &mut T, from: &T, to: &T) -> Option<()> {
+    when(place == from, || *place = to.clone())
+}
+
+fn done(changed: bool) -> Option<()> {
+    changed.then_some(())
+}
+
+fn when(fits: bool, change: impl FnOnce()) -> Option<()> {
+    fits.then(change)
+}
+
+impl Interface {
+    /// This interface as it is created and deleted: down, without addresses, cross connect and
+    /// sampling.
+    #[must_use]
+    pub fn at_rest(&self) -> Self {
+        Self {
+            state: crate::model::AdminState::Down,
+            addresses: std::collections::BTreeSet::new(),
+            l2xc: None,
+            sflow: false,
+            ..self.clone()
+        }
+    }
+}

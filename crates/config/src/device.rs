@@ -1,0 +1,195 @@
+//! What an interface is attached to: the `device` section in types.
+//!
+//! A device cannot change under a living interface. The plan takes the interface off and makes
+//! it anew when anything here differs, so there is no step for "set queues".
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::scalar::{Ipv4Range, MacAddr, PortRange};
+
+/// The thing behind an interface that packets come from and go to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "driver", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Device {
+    /// AF_XDP sockets on a Linux network device.
+    AfXdp {
+        /// The Linux name of the network device.
+        name: String,
+        /// How many queues of it are served, from queue 0 upwards.
+        #[serde(default = "one_queue")]
+        queues: u16,
+        /// How the kernel hands packets over.
+        #[serde(default)]
+        mode: XdpMode,
+    },
+    /// A TAP device that is made when the interface is created.
+    Tap {
+        /// The Linux name it gets.
+        name: String,
+    },
+    /// Capture files: read what arrives, write what leaves.
+    Pcap {
+        /// Packets that arrive; nothing arrives when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<PathBuf>,
+        /// Where packets that leave are written; they vanish, counted, when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<PathBuf>,
+    },
+    /// Nothing arrives, and all that leaves vanishes, counted.
+    Null,
+    /// Packets made in memory from templates; what leaves vanishes, counted.
+    Generator {
+        /// The streams, which take turns.
+        streams: Vec<Stream>,
+    },
+}
+
+fn one_queue() -> u16 {
+    1
+}
+
+impl Device {
+    /// The driver's word in the file.
+    #[must_use]
+    pub fn driver(&self) -> &'static str {
+        match self {
+            Self::AfXdp { .. } => "af-xdp",
+            Self::Tap { .. } => "tap",
+            Self::Pcap { .. } => "pcap",
+            Self::Null => "null",
+            Self::Generator { .. } => "generator",
+        }
+    }
+
+    /// The Linux network device it uses or makes, if it does.
+    #[must_use]
+    pub fn linux_name(&self) -> Option<&str> {
+        match self {
+            Self::AfXdp { name, .. } | Self::Tap { name } => Some(name),
+            Self::Pcap { .. } | Self::Null | Self::Generator { .. } => None,
+        }
+    }
+
+    /// How many receive queues it has.
+    #[must_use]
+    pub fn queues(&self) -> u16 {
+        match self {
+            Self::AfXdp { queues, .. } => *queues,
+            _ => 1,
+        }
+    }
+}
+
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.driver())?;
+        match self {
+            Self::AfXdp { name, queues, .. } if *queues > 1 => write!(f, " {name}, {queues} queues"),
+            Self::AfXdp { name, .. } | Self::Tap { name } => write!(f, " {name}"),
+            Self::Pcap { input, output } => {
+                if let Some(input) = input {
+                    write!(f, " from {}", input.display())?;
+                }
+                if let Some(output) = output {
+                    write!(f, " to {}", output.display())?;
+                }
+                Ok(())
+            }
+            Self::Null => Ok(()),
+            Self::Generator { streams } => write!(f, " with {} streams", streams.len()),
+        }
+    }
+}
+
+/// How AF_XDP attaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum XdpMode {
+    /// The best that the driver offers: zero-copy, else native, else generic.
+    #[default]
+    Auto,
+    /// Zero-copy or refuse.
+    ZeroCopy,
+    /// In the driver, with a copy, or refuse.
+    Native,
+    /// In the kernel's general path: works everywhere, slow.
+    Generic,
+}
+
+/// One template of the generator and what varies in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Stream {
+    /// Its name in counters and messages.
+    pub name: String,
+    /// Packets until it ends; 0 = endless.
+    #[serde(default)]
+    pub limit: u64,
+    /// Packets a second; 0 = as fast as it goes.
+    #[serde(default)]
+    pub rate: u64,
+    /// Bytes of each frame, Ethernet header included, frame check sequence not.
+    #[serde(default = "Stream::default_size")]
+    pub size: u16,
+    /// Where the frames claim to come from.
+    #[serde(default = "Stream::default_source_mac")]
+    pub source_mac: MacAddr,
+    /// Where they go; the interface's own address when absent, so that it routes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination_mac: Option<MacAddr>,
+    /// Source addresses, walked through in turn.
+    pub source: Ipv4Range,
+    /// Destination addresses, walked through in turn.
+    pub destination: Ipv4Range,
+    /// Source ports, walked through in turn; unused with icmp.
+    #[serde(default = "Stream::default_source_port")]
+    pub source_port: PortRange,
+    /// Destination ports, walked through in turn; unused with icmp.
+    #[serde(default = "Stream::default_destination_port")]
+    pub destination_port: PortRange,
+    /// What follows the IPv4 header.
+    #[serde(default)]
+    pub protocol: StreamProtocol,
+}
+
+impl Stream {
+    /// Frames of 60 bytes: the shortest Ethernet frame without its check sequence.
+    #[must_use]
+    pub const fn default_size() -> u16 {
+        60
+    }
+
+    /// A locally administered address that no NIC carries by itself.
+    #[must_use]
+    pub const fn default_source_mac() -> MacAddr {
+        MacAddr([0x02, 0x77, 0x65, 0x69, 0x72, 0x01])
+    }
+
+    /// Port 1024, the first that is not reserved.
+    #[must_use]
+    pub const fn default_source_port() -> PortRange {
+        PortRange { first: 1024, last: 1024 }
+    }
+
+    /// Port 9, discard (RFC 863).
+    #[must_use]
+    pub const fn default_destination_port() -> PortRange {
+        PortRange { first: 9, last: 9 }
+    }
+}
+
+/// The protocol of a generated packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StreamProtocol {
+    /// UDP datagrams.
+    #[default]
+    Udp,
+    /// TCP segments without a connection.
+    Tcp,
+    /// ICMP echo requests.
+    Icmp,
+}

@@ -1,0 +1,337 @@
+//! From the running configuration to the wanted one: which steps, in which order.
+//!
+//! The order is the whole art, and it is vppcfg's: *prune* what is not wanted, dependants before
+//! what they depend on; *create* what is missing, at rest; *sync* everything else, with
+//! interfaces coming up last. So no step ever names a thing that is not there, and an address
+//! that moves from one interface to another is gone from the old before it comes to the new.
+//!
+//! Every step is applied to a model as it is planned, and the later phases compare that model
+//! with what is wanted. So a plan leads to its goal by construction, and a second plan from
+//! there is empty.
+//!
+//! What did not change is left alone. A route stays as long as the subnet that carries its next
+//! hops stays; when that subnet is taken away, even if an equal one is added, the route is taken
+//! off first and put back after, because in between it would lead nowhere.
+//!
+//! `plan` never fails and does not validate: it is asked about configurations that `check`
+//! passed, and does something orderly for all others.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::Ipv4Addr;
+
+use ipnet::Ipv4Net;
+
+use crate::apply::apply_to_model;
+use crate::model::{AdminState, Config, Interface, NeighborKey, Path, Via};
+use crate::step::{RestartChange, Step};
+
+/// The steps that turn `running` into `wanted`, in the order prune, create, sync. Empty when
+/// they are equal.
+#[must_use]
+pub fn plan(running: &Config, wanted: &Config) -> Vec<Step> {
+    if running == wanted {
+        return Vec::new();
+    }
+    let mut planner = Planner { model: running.clone(), wanted, steps: Vec::new() };
+    let gone = gone(running, wanted);
+    planner.prune(running, &gone);
+    planner.create();
+    planner.sync();
+    planner.steps
+}
+
+/// Interfaces that must be taken away: not wanted, or wanted with another device, which cannot
+/// change under a living interface.
+fn gone<'a>(running: &'a Config, wanted: &Config) -> BTreeSet<&'a str> {
+    let stays = |name: &str, interface: &Interface| wanted.interfaces.get(name).is_some_and(|other| other.device == interface.device);
+    running.interfaces.iter().filter(|(name, it)| !stays(name, it)).map(|(name, _)| name.as_str()).collect()
+}
+
+struct Planner<'a> {
+    /// The running configuration as far as it is planned.
+    model: Config,
+    wanted: &'a Config,
+    steps: Vec<Step>,
+}
+
+impl Planner<'_> {
+    fn add(&mut self, step: Step) {
+        let applied = apply_to_model(&mut self.model, &step);
+        debug_assert!(applied.is_ok(), "planned a step that does not fit: {step}");
+        self.steps.push(step);
+    }
+
+    fn prune(&mut self, running: &Config, gone: &BTreeSet<&str>) {
+        self.prune_state(running, gone);
+        let ground = Ground::between(running, self.wanted, gone);
+        for (prefix, via) in &running.routes {
+            if !ground.keeps_route(via, self.wanted.routes.get(prefix)) {
+                self.add(Step::RemoveRoute { prefix: *prefix, via: via.clone() });
+            }
+        }
+        for (key, mac) in &running.neighbors {
+            if !(self.wanted.neighbors.contains_key(key) && ground.keeps_neighbor(key)) {
+                self.add(Step::RemoveNeighbor { interface: key.interface.clone(), address: key.address, mac: *mac });
+            }
+        }
+        self.prune_attachments(running, gone);
+        self.prune_addresses(running, gone);
+        for name in gone {
+            if let Some(interface) = self.model.interfaces.get(*name).cloned() {
+                self.add(Step::DeleteInterface { name: (*name).to_owned(), interface });
+            }
+        }
+    }
+
+    /// First of all, what must not carry packets any more stops, so that nothing passes while it
+    /// is half taken apart.
+    fn prune_state(&mut self, running: &Config, gone: &BTreeSet<&str>) {
+        for (name, interface) in &running.interfaces {
+            let wanted_up = self.wanted.interfaces.get(name).is_some_and(|it| it.state == AdminState::Up);
+            if interface.state == AdminState::Up && (gone.contains(name.as_str()) || !wanted_up) {
+                let (from, to) = (AdminState::Up, AdminState::Down);
+                self.add(Step::SetState { interface: name.clone(), from, to });
+            }
+        }
+    }
+
+    fn prune_attachments(&mut self, running: &Config, gone: &BTreeSet<&str>) {
+        for (name, interface) in &running.interfaces {
+            let is_gone = gone.contains(name.as_str());
+            let wanted = self.wanted.interfaces.get(name);
+            if let Some(target) = &interface.l2xc {
+                let unwanted = wanted.is_none_or(|it| it.l2xc.is_none());
+                if is_gone || unwanted || gone.contains(target.as_str()) {
+                    self.add(Step::SetL2xc { interface: name.clone(), from: Some(target.clone()), to: None });
+                }
+            }
+            if interface.sflow && (is_gone || wanted.is_none_or(|it| !it.sflow)) {
+                self.add(Step::SetSflow { interface: name.clone(), from: true, to: false });
+            }
+        }
+    }
+
+    fn prune_addresses(&mut self, running: &Config, gone: &BTreeSet<&str>) {
+        for (name, interface) in &running.interfaces {
+            let wanted = self.wanted.interfaces.get(name).filter(|_| !gone.contains(name.as_str()));
+            for address in &interface.addresses {
+                if wanted.is_none_or(|it| !it.addresses.contains(address)) {
+                    self.add(Step::RemoveAddress { interface: name.clone(), address: *address });
+                }
+            }
+        }
+    }
+
+    fn create(&mut self) {
+        let wanted = self.wanted;
+        for (name, interface) in &wanted.interfaces {
+            if !self.model.interfaces.contains_key(name) {
+                self.add(Step::CreateInterface { name: name.clone(), interface: interface.at_rest() });
+            }
+        }
+    }
+
+    fn sync(&mut self) {
+        self.sync_link();
+        self.sync_addresses();
+        self.sync_neighbors();
+        self.sync_routes();
+        self.sync_l2xc();
+        self.sync_shared();
+        self.sync_sflow_and_state();
+        self.sync_restart();
+    }
+
+    fn sync_link(&mut self) {
+        let wanted = self.wanted;
+        for (name, to) in &wanted.interfaces {
+            let Some(from) = self.model.interfaces.get(name) else { continue };
+            let mut steps = Vec::new();
+            let interface = || name.clone();
+            if from.description != to.description {
+                let (from, to) = (from.description.clone(), to.description.clone());
+                steps.push(Step::SetDescription { interface: interface(), from, to });
+            }
+            if from.mac != to.mac {
+                steps.push(Step::SetMac { interface: interface(), from: from.mac, to: to.mac });
+            }
+            if from.mtu != to.mtu {
+                steps.push(Step::SetMtu { interface: interface(), from: from.mtu, to: to.mtu });
+            }
+            if from.rx_queue_workers != to.rx_queue_workers {
+                let (from, to) = (from.rx_queue_workers.clone(), to.rx_queue_workers.clone());
+                steps.push(Step::SetPlacement { interface: interface(), from, to });
+            }
+            steps.into_iter().for_each(|step| self.add(step));
+        }
+    }
+
+    fn sync_addresses(&mut self) {
+        let wanted = self.wanted;
+        for (name, to) in &wanted.interfaces {
+            let Some(from) = self.model.interfaces.get(name) else { continue };
+            let missing: Vec<Ipv4Net> = to.addresses.difference(&from.addresses).copied().collect();
+            for address in missing {
+                self.add(Step::AddAddress { interface: name.clone(), address });
+            }
+        }
+    }
+
+    fn sync_neighbors(&mut self) {
+        let wanted = self.wanted;
+        for (key, to) in &wanted.neighbors {
+            let (interface, address) = (key.interface.clone(), key.address);
+            match self.model.neighbors.get(key).copied() {
+                None => self.add(Step::AddNeighbor { interface, address, mac: *to }),
+                Some(from) if from != *to => self.add(Step::ChangeNeighbor { interface, address, from, to: *to }),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn sync_routes(&mut self) {
+        let wanted = self.wanted;
+        for (prefix, to) in &wanted.routes {
+            match self.model.routes.get(prefix).cloned() {
+                None => self.add(Step::AddRoute { prefix: *prefix, via: to.clone() }),
+                Some(from) if from != *to => self.add(Step::ChangeRoute { prefix: *prefix, from, to: to.clone() }),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn sync_l2xc(&mut self) {
+        let wanted = self.wanted;
+        for (name, to) in &wanted.interfaces {
+            let from = self.model.interfaces.get(name).and_then(|it| it.l2xc.clone());
+            if from != to.l2xc {
+                self.add(Step::SetL2xc { interface: name.clone(), from, to: to.l2xc.clone() });
+            }
+        }
+    }
+
+    fn sync_shared(&mut self) {
+        if self.model.sflow != self.wanted.sflow {
+            let (from, to) = (self.model.sflow.clone(), self.wanted.sflow.clone());
+            self.add(Step::SetSflowSettings { from, to });
+        }
+        let (from, to) = (self.model.logging.level, self.wanted.logging.level);
+        if from != to {
+            self.add(Step::SetLogLevel { from, to });
+        }
+    }
+
+    /// Sampling after its settings, and up at the very end, when everything is in place.
+    fn sync_sflow_and_state(&mut self) {
+        let wanted = self.wanted;
+        for (name, to) in &wanted.interfaces {
+            if to.sflow && self.model.interfaces.get(name).is_some_and(|it| !it.sflow) {
+                self.add(Step::SetSflow { interface: name.clone(), from: false, to: true });
+            }
+        }
+        for (name, to) in &wanted.interfaces {
+            let Some(from) = self.model.interfaces.get(name).map(|it| it.state) else { continue };
+            if from != to.state {
+                self.add(Step::SetState { interface: name.clone(), from, to: to.state });
+            }
+        }
+    }
+
+    fn sync_restart(&mut self) {
+        if self.model.workers != self.wanted.workers {
+            let (from, to) = (self.model.workers.clone(), self.wanted.workers.clone());
+            self.add(Step::NeedsRestart { change: RestartChange::Workers { from, to } });
+        }
+        if self.model.buffers != self.wanted.buffers {
+            let (from, to) = (self.model.buffers, self.wanted.buffers);
+            self.add(Step::NeedsRestart { change: RestartChange::Buffers { from, to } });
+        }
+        if self.model.api != self.wanted.api {
+            let (from, to) = (self.model.api.clone(), self.wanted.api.clone());
+            self.add(Step::NeedsRestart { change: RestartChange::Api { from, to } });
+        }
+    }
+}
+
+/// The connected subnets before and after, and which of them stay throughout.
+struct Ground<'a> {
+    before: Subnets<'a>,
+    after: Subnets<'a>,
+    /// Subnets that keep at least one of their addresses.
+    kept: Subnets<'a>,
+    gone: &'a BTreeSet<&'a str>,
+}
+
+impl<'a> Ground<'a> {
+    fn between(running: &'a Config, wanted: &'a Config, gone: &'a BTreeSet<&'a str>) -> Self {
+        let kept =
+            |name: &str, net: &Ipv4Net| !gone.contains(name) && wanted.interfaces.get(name).is_some_and(|it| it.addresses.contains(net));
+        Self { before: Subnets::of(running), after: Subnets::of(wanted), kept: Subnets::of_those(running, kept), gone }
+    }
+
+    /// Whether a running route may stay, or be changed in place, throughout the plan.
+    fn keeps_route(&self, via: &Via, wanted: Option<&Via>) -> bool {
+        let Some(wanted) = wanted else { return false };
+        let Via::Paths(paths) = via else { return true };
+        paths.iter().all(|path| {
+            if path.interface.as_deref().is_some_and(|name| self.gone.contains(name)) {
+                return false;
+            }
+            let before = self.before.carrier(path);
+            let stands = before.is_none() || self.kept.carrier(path) == before;
+            // An unchanged route is not resolved again, so it must resolve as it did.
+            stands && (wanted != via || self.after.carrier(path) == before)
+        })
+    }
+
+    fn keeps_neighbor(&self, key: &NeighborKey) -> bool {
+        let on = Some(key.interface.as_str());
+        !self.gone.contains(key.interface.as_str()) && self.before.find(key.address, on) == self.kept.find(key.address, on)
+    }
+}
+
+/// The connected subnets of a configuration, searched by address: a table for each length, the
+/// longest first, so that ten thousand routes over ten thousand subnets stay cheap.
+pub(crate) struct Subnets<'a> {
+    by_length: Vec<(u8, HashMap<u32, Vec<&'a str>>)>,
+}
+
+impl<'a> Subnets<'a> {
+    pub(crate) fn of(config: &'a Config) -> Self {
+        Self::of_those(config, |_, _| true)
+    }
+
+    fn of_those(config: &'a Config, wanted: impl Fn(&str, &Ipv4Net) -> bool) -> Self {
+        let mut tables: [HashMap<u32, Vec<&'a str>>; 33] = std::array::from_fn(|_| HashMap::new());
+        for (name, interface) in &config.interfaces {
+            for net in interface.addresses.iter().filter(|net| wanted(name, net)) {
+                let Some(table) = tables.get_mut(usize::from(net.prefix_len())) else { continue };
+                let names = table.entry(u32::from(net.network())).or_default();
+                if names.last() != Some(&name.as_str()) {
+                    names.push(name);
+                }
+            }
+        }
+        let lengths = (0u8..).zip(tables).filter(|(_, table)| !table.is_empty());
+        let mut by_length: Vec<_> = lengths.collect();
+        by_length.reverse();
+        Self { by_length }
+    }
+
+    /// The longest subnet that holds `address`, on `interface` if one is named.
+    pub(crate) fn find(&self, address: Ipv4Addr, interface: Option<&str>) -> Option<(&'a str, Ipv4Net)> {
+        self.by_length.iter().find_map(|(length, table)| {
+            let net = Ipv4Net::new(address, *length).ok()?.trunc();
+            let names = table.get(&u32::from(net.addr()))?;
+            let name = match interface {
+                Some(wanted) => names.iter().find(|name| **name == wanted)?,
+                None => names.first()?,
+            };
+            Some((*name, net))
+        })
+    }
+
+    fn carrier(&self, path: &Path) -> Option<(&'a str, Ipv4Net)> {
+        self.find(path.next_hop, path.interface.as_deref())
+    }
+}

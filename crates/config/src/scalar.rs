@@ -1,0 +1,228 @@
+//! The small values a configuration is written in: MAC addresses, ranges of addresses and of
+//! ports.
+//!
+//! Each has one spelling in the file, which `Display` writes and `FromStr` reads back, and serde
+//! uses the same spelling, so that a `Config` turned into JSON or YAML is again a file that
+//! `check` accepts. The errors are short fragments ("is a multicast address") that the caller
+//! puts behind the text it quotes; they hold no place, because only the caller knows it.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A 48-bit Ethernet address, in the order it has on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MacAddr(pub [u8; 6]);
+
+impl MacAddr {
+    /// The six bytes as they stand on the wire.
+    #[must_use]
+    pub const fn octets(self) -> [u8; 6] {
+        self.0
+    }
+
+    /// Whether one station can own this address: the group bit is clear and it is not all zero
+    /// (IEEE 802-2014, 8.2.2).
+    #[must_use]
+    pub const fn is_unicast(self) -> bool {
+        let [a, b, c, d, e, f] = self.0;
+        a & 1 == 0 && (a | b | c | d | e | f) != 0
+    }
+}
+
+impl fmt::Display for MacAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl fmt::Debug for MacAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why a text is not the value it should be; reads as the end of a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotAValue(pub &'static str);
+
+impl FromStr for MacAddr {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        const WRONG: NotAValue = NotAValue("is not a MAC address");
+        let mut octets = [0u8; 6];
+        let mut parts = text.split(':');
+        for octet in &mut octets {
+            let part = parts.next().ok_or(WRONG)?;
+            if part.len() != 2 || !part.bytes().all(|b| b.is_ascii_hexdigit()) {
+                return Err(WRONG);
+            }
+            *octet = u8::from_str_radix(part, 16).map_err(|_| WRONG)?;
+        }
+        if parts.next().is_some() {
+            return Err(WRONG);
+        }
+        Ok(Self(octets))
+    }
+}
+
+/// Addresses from `first` to `last`, both included; one address when they are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Ipv4Range {
+    /// The lowest address.
+    pub first: Ipv4Addr,
+    /// The highest address, not below `first`.
+    pub last: Ipv4Addr,
+}
+
+impl fmt::Display for Ipv4Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.first == self.last { write!(f, "{}", self.first) } else { write!(f, "{}-{}", self.first, self.last) }
+    }
+}
+
+impl FromStr for Ipv4Range {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        const WRONG: NotAValue = NotAValue("is not an IPv4 address or range");
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let first: Ipv4Addr = first.trim_end().parse().map_err(|_| WRONG)?;
+        let last: Ipv4Addr = last.trim_start().parse().map_err(|_| WRONG)?;
+        if last < first {
+            return Err(NotAValue("ends before it begins"));
+        }
+        Ok(Self { first, last })
+    }
+}
+
+/// TCP or UDP ports from `first` to `last`, both included; one port when they are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "PortText", into = "String")]
+pub struct PortRange {
+    /// The lowest port.
+    pub first: u16,
+    /// The highest port, not below `first`.
+    pub last: u16,
+}
+
+impl fmt::Display for PortRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.first == self.last { write!(f, "{}", self.first) } else { write!(f, "{}-{}", self.first, self.last) }
+    }
+}
+
+impl FromStr for PortRange {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        const WRONG: NotAValue = NotAValue("is not a port or range of ports");
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let first: u16 = decimal(first.trim_end()).ok_or(WRONG)?;
+        let last: u16 = decimal(last.trim_start()).ok_or(WRONG)?;
+        if last < first {
+            return Err(NotAValue("ends before it begins"));
+        }
+        Ok(Self { first, last })
+    }
+}
+
+/// A plain decimal number: no sign, no leading zero, no underscores, as the file must spell it.
+pub(crate) fn decimal<N: FromStr>(text: &str) -> Option<N> {
+    let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let leading_zero = text.len() > 1 && text.starts_with('0');
+    if plain && !leading_zero { text.parse().ok() } else { None }
+}
+
+/// What JSON may hold for a port range: the number of one port, or the text of a range.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum PortText {
+    Number(u16),
+    Text(String),
+}
+
+impl TryFrom<PortText> for PortRange {
+    type Error = NotAValue;
+
+    fn try_from(value: PortText) -> Result<Self, NotAValue> {
+        match value {
+            PortText::Number(port) => Ok(Self { first: port, last: port }),
+            PortText::Text(text) => text.parse(),
+        }
+    }
+}
+
+macro_rules! spelled {
+    ($($name:ty),*) => { $(
+        impl From<$name> for String {
+            fn from(value: $name) -> Self {
+                value.to_string()
+            }
+        }
+    )* };
+}
+spelled!(MacAddr, Ipv4Range, PortRange);
+
+impl TryFrom<String> for MacAddr {
+    type Error = NotAValue;
+
+    fn try_from(text: String) -> Result<Self, NotAValue> {
+        text.parse()
+    }
+}
+
+impl TryFrom<String> for Ipv4Range {
+    type Error = NotAValue;
+
+    fn try_from(text: String) -> Result<Self, NotAValue> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mac_addresses_are_read_and_written() {
+        let mac: MacAddr = "02:00:5e:00:AB:01".parse().unwrap();
+        assert_eq!(mac.octets(), [2, 0, 0x5e, 0, 0xab, 1]);
+        assert_eq!(mac.to_string(), "02:00:5e:00:ab:01");
+        for wrong in ["", "02:00:5e:00:ab", "02:00:5e:00:ab:01:02", "2:0:5e:0:ab:1", "02-00-5e-00-ab-01", "+2:00:00:00:00:00"] {
+            assert!(wrong.parse::<MacAddr>().is_err(), "{wrong}");
+        }
+        assert!(mac.is_unicast());
+        assert!(!MacAddr([1, 0, 0x5e, 0, 0, 1]).is_unicast());
+        assert!(!MacAddr([0; 6]).is_unicast());
+    }
+
+    #[test]
+    fn ranges_are_read_and_written() {
+        let range: Ipv4Range = "10.0.0.1-10.0.0.9".parse().unwrap();
+        assert_eq!((range.first.octets()[3], range.last.octets()[3]), (1, 9));
+        assert_eq!(range.to_string(), "10.0.0.1-10.0.0.9");
+        assert_eq!("10.0.0.1".parse::<Ipv4Range>().unwrap().to_string(), "10.0.0.1");
+        assert!("10.0.0.9-10.0.0.1".parse::<Ipv4Range>().is_err());
+        assert_eq!("7-9".parse::<PortRange>().unwrap(), PortRange { first: 7, last: 9 });
+        for wrong in ["", "9-7", "65536", "a-b", "1-2-3", "+1"] {
+            assert!(wrong.parse::<PortRange>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn decimals_have_one_spelling() {
+        assert_eq!(decimal::<u16>("0"), Some(0));
+        assert_eq!(decimal::<u16>("65535"), Some(65535));
+        for wrong in ["", "007", "+1", "-1", "1_0", "0x1", "65536", "1.0"] {
+            assert_eq!(decimal::<u16>(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The steps that turn one configuration into another.
+//!
+//! A step is the smallest change the engine makes in one go. It carries all it needs to be done
+//! *and* undone: a change holds `from` and `to`, a removal holds what is removed. That is what
+//! makes `apply` a transaction: when a step fails, the inverses of those before it are played
+//! backwards. `apply_to_model` (in `apply.rs`) says what each step means for a `Config`, and the
+//! engine keeps its running configuration with it.
+//!
+//! An interface is created and deleted *at rest*: down, without addresses, cross connect and
+//! sampling. Those follow, or precede, as steps of their own, so that each has one place in the
+//! engine where it is done.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use ipnet::Ipv4Net;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{AdminState, Api, Buffers, Interface, LogLevel, Sflow, Via, Workers};
+use crate::scalar::MacAddr;
+
+/// One change of the running router.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Step {
+    /// Make an interface, at rest: description, device, MAC, MTU and placement are as given.
+    CreateInterface {
+        /// Its name.
+        name: String,
+        /// Its settings; down, without addresses, cross connect and sampling.
+        interface: Interface,
+    },
+    /// Take an interface away that is at rest.
+    DeleteInterface {
+        /// Its name.
+        name: String,
+        /// Its settings as they were; down, without addresses, cross connect and sampling.
+        interface: Interface,
+    },
+    /// Change the text for people.
+    SetDescription {
+        /// Which interface.
+        interface: String,
+        /// The old text.
+        from: Option<String>,
+        /// The new text.
+        to: Option<String>,
+    },
+    /// Change the MAC address; `None` is the device's own.
+    SetMac {
+        /// Which interface.
+        interface: String,
+        /// The old address.
+        from: Option<MacAddr>,
+        /// The new address.
+        to: Option<MacAddr>,
+    },
+    /// Change the MTU.
+    SetMtu {
+        /// Which interface.
+        interface: String,
+        /// The old MTU in bytes.
+        from: u16,
+        /// The new MTU in bytes.
+        to: u16,
+    },
+    /// Change which workers serve the receive queues.
+    SetPlacement {
+        /// Which interface.
+        interface: String,
+        /// The old list: the worker of queue 0, 1, …
+        from: Vec<u16>,
+        /// The new list.
+        to: Vec<u16>,
+    },
+    /// Bring an interface up or down.
+    SetState {
+        /// Which interface.
+        interface: String,
+        /// The old state.
+        from: AdminState,
+        /// The new state.
+        to: AdminState,
+    },
+    /// Give an interface an own address and its connected subnet.
+    AddAddress {
+        /// Which interface.
+        interface: String,
+        /// The address with its subnet.
+        address: Ipv4Net,
+    },
+    /// Take an own address and its connected subnet away.
+    RemoveAddress {
+        /// Which interface.
+        interface: String,
+        /// The address with its subnet.
+        address: Ipv4Net,
+    },
+    /// Change the interface that everything received leaves by.
+    SetL2xc {
+        /// Which interface.
+        interface: String,
+        /// The old target.
+        from: Option<String>,
+        /// The new target; `None` = packets are looked at again.
+        to: Option<String>,
+    },
+    /// Start or stop sampling what an interface receives.
+    SetSflow {
+        /// Which interface.
+        interface: String,
+        /// Whether it was sampled.
+        from: bool,
+        /// Whether it is sampled from now on.
+        to: bool,
+    },
+    /// Add a static ARP entry.
+    AddNeighbor {
+        /// The interface it is behind.
+        interface: String,
+        /// Its address.
+        address: Ipv4Addr,
+        /// Its MAC address.
+        mac: MacAddr,
+    },
+    /// Take a static ARP entry away.
+    RemoveNeighbor {
+        /// The interface it is behind.
+        interface: String,
+        /// Its address.
+        address: Ipv4Addr,
+        /// Its MAC address as it was.
+        mac: MacAddr,
+    },
+    /// Change the MAC address of a static ARP entry in place.
+    ChangeNeighbor {
+        /// The interface it is behind.
+        interface: String,
+        /// Its address.
+        address: Ipv4Addr,
+        /// The old MAC address.
+        from: MacAddr,
+        /// The new MAC address.
+        to: MacAddr,
+    },
+    /// Add a static route.
+    AddRoute {
+        /// What it is for.
+        prefix: Ipv4Net,
+        /// Where it leads.
+        via: Via,
+    },
+    /// Take a static route away.
+    RemoveRoute {
+        /// What it was for.
+        prefix: Ipv4Net,
+        /// Where it led.
+        via: Via,
+    },
+    /// Lead a static route elsewhere, without a moment in which it is missing.
+    ChangeRoute {
+        /// What it is for.
+        prefix: Ipv4Net,
+        /// Where it led.
+        from: Via,
+        /// Where it leads from now on.
+        to: Via,
+    },
+    /// Change the settings of the sFlow sampler and agent.
+    SetSflowSettings {
+        /// The old settings.
+        from: Sflow,
+        /// The new settings.
+        to: Sflow,
+    },
+    /// Change how much is logged.
+    SetLogLevel {
+        /// The old level.
+        from: LogLevel,
+        /// The new level.
+        to: LogLevel,
+    },
+    /// A change that only a restart can make. Whoever executes plans says so to the user, and
+    /// keeps the old value in its running configuration until then, so that the next plan names
+    /// it again.
+    NeedsRestart {
+        /// What would change.
+        change: RestartChange,
+    },
+}
+
+/// A setting that is read once, when the router starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub enum RestartChange {
+    /// Worker threads.
+    Workers {
+        /// As they run.
+        from: Workers,
+        /// As they are wanted.
+        to: Workers,
+    },
+    /// Packet memory.
+    Buffers {
+        /// As it is.
+        from: Buffers,
+        /// As it is wanted.
+        to: Buffers,
+    },
+    /// Where the API listens.
+    Api {
+        /// As it is.
+        from: Api,
+        /// As it is wanted.
+        to: Api,
+    },
+}
+
+impl RestartChange {
+    /// The section of the file that it is about.
+    #[must_use]
+    pub const fn section(&self) -> &'static str {
+        match self {
+            Self::Workers { .. } => "workers",
+            Self::Buffers { .. } => "buffers",
+            Self::Api { .. } => "api",
+        }
+    }
+
+    fn inverse(&self) -> Self {
+        match self.clone() {
+            Self::Workers { from, to } => Self::Workers { from: to, to: from },
+            Self::Buffers { from, to } => Self::Buffers { from: to, to: from },
+            Self::Api { from, to } => Self::Api { from: to, to: from },
+        }
+    }
+}
+
+/// The three groups of a plan, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// What is not wanted goes first, dependants before what they depend on.
+    Prune,
+    /// Then what is missing is made, at rest.
+    Create,
+    /// Then everything is set as wanted; interfaces come up last.
+    Sync,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Prune => "prune",
+            Self::Create => "create",
+            Self::Sync => "sync",
+        })
+    }
+}
+
+impl Step {
+    /// The group of a plan that this step belongs to. Whatever takes something away is in
+    /// `Prune`, also when the interface stays.
+    #[must_use]
+    pub const fn phase(&self) -> Phase {
+        match self {
+            Self::DeleteInterface { .. }
+            | Self::RemoveAddress { .. }
+            | Self::RemoveNeighbor { .. }
+            | Self::RemoveRoute { .. }
+            | Self::SetState { to: AdminState::Down, .. }
+            | Self::SetL2xc { to: None, .. }
+            | Self::SetSflow { to: false, .. } => Phase::Prune,
+            Self::CreateInterface { .. } => Phase::Create,
+            _ => Phase::Sync,
+        }
+    }
+
+    /// The step that undoes this one.
+    #[must_use]
+    pub fn inverse(&self) -> Self {
+        match self.clone() {
+            Self::CreateInterface { name, interface } => Self::DeleteInterface { name, interface },
+            Self::DeleteInterface { name, interface } => Self::CreateInterface { name, interface },
+            Self::SetDescription { interface, from, to } => Self::SetDescription { interface, from: to, to: from },
+            Self::SetMac { interface, from, to } => Self::SetMac { interface, from: to, to: from },
+            Self::SetMtu { interface, from, to } => Self::SetMtu { interface, from: to, to: from },
+            Self::SetPlacement { interface, from, to } => Self::SetPlacement { interface, from: to, to: from },
+            Self::SetState { interface, from, to } => Self::SetState { interface, from: to, to: from },
+            Self::AddAddress { interface, address } => Self::RemoveAddress { interface, address },
+            Self::RemoveAddress { interface, address } => Self::AddAddress { interface, address },
+            Self::SetL2xc { interface, from, to } => Self::SetL2xc { interface, from: to, to: from },
+            Self::SetSflow { interface, from, to } => Self::SetSflow { interface, from: to, to: from },
+            Self::AddNeighbor { interface, address, mac } => Self::RemoveNeighbor { interface, address, mac },
+            Self::RemoveNeighbor { interface, address, mac } => Self::AddNeighbor { interface, address, mac },
+            Self::ChangeNeighbor { interface, address, from, to } => Self::ChangeNeighbor { interface, address, from: to, to: from },
+            Self::AddRoute { prefix, via } => Self::RemoveRoute { prefix, via },
+            Self::RemoveRoute { prefix, via } => Self::AddRoute { prefix, via },
+            Self::ChangeRoute { prefix, from, to } => Self::ChangeRoute { prefix, from: to, to: from },
+            Self::SetSflowSettings { from, to } => Self::SetSflowSettings { from: to, to: from },
+            Self::SetLogLevel { from, to } => Self::SetLogLevel { from: to, to: from },
+            Self::NeedsRestart { change } => Self::NeedsRestart { change: change.inverse() },
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CreateInterface { name, interface } => match &interface.device {
+                Some(device) => write!(f, "create interface {name}: {device}, mtu {}", interface.mtu),
+                None => write!(f, "create interface {name}: no device, mtu {}", interface.mtu),
+            },
+            Self::DeleteInterface { name, .. } => write!(f, "delete interface {name}"),
+            Self::SetDescription { interface, to, .. } => match to {
+                Some(text) => write!(f, "describe interface {interface} as {text:?}"),
+                None => write!(f, "clear the description of interface {interface}"),
+            },
+            Self::SetMac { interface, from, to } => {
+                write!(f, "set mac of interface {interface}: {} -> {}", or(from, "device's"), or(to, "device's"))
+            }
+            Self::SetMtu { interface, from, to } => write!(f, "set mtu of interface {interface}: {from} -> {to}"),
+            Self::SetPlacement { interface, from, to } => {
+                write!(f, "place rx queues of interface {interface} on workers: {from:?} -> {to:?}")
+            }
+            Self::SetState { interface, to, .. } => write!(f, "set interface {interface} {to}"),
+            Self::AddAddress { interface, address } => write!(f, "add address {address} to interface {interface}"),
+            Self::RemoveAddress { interface, address } => {
+                write!(f, "remove address {address} from interface {interface}")
+            }
+            Self::SetL2xc { interface, from, to } => {
+                write!(f, "set l2xc of interface {interface}: {} -> {}", or(from, "none"), or(to, "none"))
+            }
+            Self::SetSflow { interface, to, .. } => {
+                write!(f, "{} sflow on interface {interface}", if *to { "enable" } else { "disable" })
+            }
+            Self::AddNeighbor { interface, address, mac } => {
+                write!(f, "add neighbor {address} {mac} on interface {interface}")
+            }
+            Self::RemoveNeighbor { interface, address, mac } => {
+                write!(f, "remove neighbor {address} {mac} from interface {interface}")
+            }
+            Self::ChangeNeighbor { interface, address, from, to } => {
+                write!(f, "change neighbor {address} on interface {interface}: {from} -> {to}")
+            }
+            Self::AddRoute { prefix, via } => write!(f, "add route {prefix} via {via}"),
+            Self::RemoveRoute { prefix, via } => write!(f, "remove route {prefix} via {via}"),
+            Self::ChangeRoute { prefix, from, to } => write!(f, "change route {prefix} via {from} -> {to}"),
+            Self::SetSflowSettings { from, to } => {
+                f.write_str("set sflow:")?;
+                sflow_changes(f, from, to)
+            }
+            Self::SetLogLevel { from, to } => write!(f, "set log level: {} -> {}", from.word(), to.word()),
+            Self::NeedsRestart { change } => write!(f, "restart needed: section {} changes", change.section()),
+        }
+    }
+}
+
+fn or<T: fmt::Display>(value: &Option<T>, absent: &str) -> String {
+    value.as_ref().map_or_else(|| absent.to_owned(), T::to_string)
+}
+
+/// Only what differs, in the file's words.
+fn sflow_changes(f: &mut fmt::Formatter<'_>, from: &Sflow, to: &Sflow) -> fmt::Result {
+    let mut comma = " ";
+    let mut change = |f: &mut fmt::Formatter<'_>, key: &str, from: String, to: String| {
+        if from == to {
+            return Ok(());
+        }
+        let written = write!(f, "{comma}{key} {from} -> {to}");
+        comma = ", ";
+        written
+    };
+    change(f, "sampling-rate", from.sampling_rate.to_string(), to.sampling_rate.to_string())?;
+    change(f, "polling-interval", from.polling_interval.to_string(), to.polling_interval.to_string())?;
+    change(f, "header-bytes", from.header_bytes.to_string(), to.header_bytes.to_string())?;
+    change(f, "encoding", format!("{:?}", from.encoding).to_lowercase(), format!("{:?}", to.encoding).to_lowercase())?;
+    change(f, "agent", or(&from.agent, "default"), or(&to.agent, "default"))?;
+    change(f, "agent-sub-id", from.agent_sub_id.to_string(), to.agent_sub_id.to_string())?;
+    change(f, "datagram-bytes", from.datagram_bytes.to_string(), to.datagram_bytes.to_string())?;
+    change(f, "collectors", collectors(from), collectors(to))
+}
+
+fn collectors(sflow: &Sflow) -> String {
+    let each: Vec<String> = sflow.collectors.iter().map(|c| std::net::SocketAddr::new(c.address, c.port).to_string()).collect();
+    format!("[{}]", each.join(" "))
+}
