@@ -1,1 +1,32 @@
-//! netlink
+//! How Weir speaks with the Linux kernel about interfaces, addresses and namespaces.
+//!
+//! - [`route`]: a blocking rtnetlink client: links, veth pairs, bridges, addresses, routes, neighbours.
+//! - [`watch`]: a stream of link events (added, changed, removed) with a descriptor to poll.
+//! - [`ethtool`]: driver name, speed, offloads, queue counts, driver statistics.
+//! - [`netns`]: network namespaces held by descriptor, so that they vanish with their last holder.
+//! - [`lab`]: hosts, routers and cables made of namespaces and veth pairs, for tests, demos and benches.
+//!
+//! Everything here runs on the cold side: calls block (with a time limit), allocate and may fail.
+//! Nothing here is for the packet path. Types of `netlink-packet-route` do not appear in any
+//! signature, because that crate changes its types every few months: messages are written with it,
+//! and read with the bounded attribute reader in `message`, which takes only what it knows and
+//! cannot be upset by an attribute of a newer kernel.
+//!
+//! A netlink or ioctl socket belongs for ever to the namespace of the thread which opened it.
+//! So `namespace.run(Route::open)` gives a client which serves that namespace from any thread.
+#![deny(unsafe_code)]
+
+mod error;
+pub mod ethtool;
+pub mod lab;
+mod message;
+pub mod netns;
+pub mod route;
+#[expect(unsafe_code, reason = "the few kernel calls for which no safe wrapper exists")]
+mod sys;
+pub mod watch;
+
+pub use error::{Error, Result};
+
+/// The six bytes of an Ethernet address, in the order in which they are sent.
+pub type MacAddress = [u8; 6];
