@@ -1,1 +1,39 @@
-//! api
+//! The router's API: what can be asked of a running Weir, and what it answers.
+//!
+//! Everything that looks at a router from outside (the command line, scripts, later the Python
+//! client and the console) speaks HTTP with JSON over a Unix socket, under `/v1`. This crate has
+//! all of it: the typed requests and replies, the trait by which the engine answers, the server
+//! and a blocking client.
+//!
+//! - The types say their units. Keys are snake_case, enumerations kebab-case, every reply is an
+//!   object (so that it can grow), an absent key means "has none".
+//! - [`Router`] is what the engine implements: blocking methods that read counters and tables and
+//!   never touch a worker's way.
+//! - The server runs on a thread of its own with a small runtime; clients that stall, send half a
+//!   request or come in a crowd are bounded there.
+//! - `ENDPOINTS` is the one table of methods and paths; routing, the 404's help and the tests
+//!   come from it.
+//!
+//! What it does not do: TCP, TLS and roles. Whoever may write to the socket may do everything.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod forwarding;
+mod hardware;
+mod interface;
+mod router;
+mod runtime;
+mod sflow;
+mod trace;
+mod version;
+
+pub use error::{ApiError, ErrorBody, ErrorCode};
+pub use forwarding::{Adjacency, Neighbor, NeighborState, Neighbors, PathReply, Route, RouteSource, Routes};
+pub use hardware::{CounterSource, Hardware, HardwareCounter, HardwarePort, RxPlacement, RxQueuePlacement};
+pub use interface::{Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown};
+pub use router::{Clear, Cleared, Router};
+pub use runtime::{DropCounter, Errors, IdleMode, NodeRuntime, Runtime, Severity, Totals, WorkerRuntime};
+pub use sflow::{Sflow, SflowCollector, SflowEncoding, SflowInterface, SflowSettings, SflowWorker};
+pub use trace::{Trace, TraceFilter, TraceRequest, TraceStep, TracedPacket};
+pub use version::Version;

@@ -1,0 +1,137 @@
+//! Interfaces and their counters, as `GET /v1/interfaces` tells them.
+//!
+//! An interface is not a port: it may sit on one (`device`, `driver`), on another interface
+//! (`parent`) or on nothing. Counters are sums over all workers since the last
+//! `POST /v1/clear/interfaces`; bytes count frames without their FCS.
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+/// All interfaces, in the order of their index.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Interfaces {
+    /// The interfaces.
+    pub interfaces: Vec<Interface>,
+}
+
+/// One interface.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Interface {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Its stable number: the ifIndex that sFlow and SNMP know it by.
+    pub index: u32,
+    /// What it is in the tree of interfaces.
+    pub kind: InterfaceKind,
+    /// The interface that it is a part of, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The device in the system, if any: a network device, a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// The driver as the configuration spells it: `af-xdp`, `tap`, `pcap`, `null`, `generator`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// Its unicast MAC address, six pairs of lower-case hex digits with colons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mac: Option<String>,
+    /// The largest IP packet that leaves it, in bytes.
+    pub mtu: u32,
+    /// Whether it is wanted up.
+    pub admin: UpDown,
+    /// Whether it can carry packets.
+    pub link: UpDown,
+    /// Its speed in bits per second; 0 = unknown.
+    pub speed: u64,
+    /// Free text for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its own addresses, each with the length of its subnet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<IpNet>,
+    /// The interface that everything received here leaves by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l2xc: Option<String>,
+    /// Whether received packets are sampled.
+    pub sflow: bool,
+    /// What it received.
+    pub rx: Traffic,
+    /// What it sent.
+    pub tx: Traffic,
+    /// Frames that were lost or broken before the router saw them (no buffer, ring full).
+    pub rx_errors: u64,
+    /// Frames that could not be sent (ring full, device gone).
+    pub tx_errors: u64,
+    /// Packets dropped that were received here, or were to leave here.
+    pub drops: u64,
+    /// The same by node and reason; reasons that never occurred are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drops_by: Vec<InterfaceDrop>,
+}
+
+/// The kinds of interfaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InterfaceKind {
+    /// On a port of its own.
+    Port,
+    /// Several ports as one.
+    Bond,
+    /// A VLAN of another interface.
+    SubInterface,
+    /// On nothing; always up.
+    Loopback,
+    /// The routed end of a bridge domain.
+    Bvi,
+}
+
+/// Up or down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UpDown {
+    /// Packets pass.
+    Up,
+    /// They do not.
+    Down,
+}
+
+impl From<bool> for UpDown {
+    fn from(up: bool) -> Self {
+        if up { Self::Up } else { Self::Down }
+    }
+}
+
+impl std::fmt::Display for UpDown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        })
+    }
+}
+
+/// Packets in one direction; `packets` = `unicast` + `multicast` + `broadcast`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of frames, FCS not counted.
+    pub bytes: u64,
+    /// Packets to one station.
+    pub unicast: u64,
+    /// Packets to a group of stations.
+    pub multicast: u64,
+    /// Packets to all stations.
+    pub broadcast: u64,
+}
+
+/// How many packets of one interface one node dropped for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterfaceDrop {
+    /// The node that dropped them.
+    pub node: String,
+    /// Why: the reason's name in the table of drop reasons.
+    pub reason: String,
+    /// How many.
+    pub count: u64,
+}

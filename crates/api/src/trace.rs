@@ -1,0 +1,88 @@
+//! Packet trace: which nodes single packets visited, and what each node did
+//! (`GET`, `POST` and `DELETE /v1/trace`).
+//!
+//! A trace is armed with a filter and a count; the next that many packets are followed through
+//! the graph. Recorded packets stay until they are cleared; how many are kept is bounded.
+
+use serde::{Deserialize, Serialize};
+
+/// The largest count that one request may ask for.
+const MOST_PACKETS: u32 = 10_000;
+
+/// A wish to trace packets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceRequest {
+    /// Only packets that enter this node, from where on they are followed; absent = any, from
+    /// their reception on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// Only packets received on this interface; absent = on any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// How many packets, 1 to 10,000.
+    #[serde(default = "TraceRequest::default_count")]
+    pub count: u32,
+}
+
+impl TraceRequest {
+    /// How many packets are traced when nobody says.
+    #[must_use]
+    pub const fn default_count() -> u32 {
+        50
+    }
+
+    /// The largest count that one request may ask for.
+    #[must_use]
+    pub const fn most_packets() -> u32 {
+        MOST_PACKETS
+    }
+}
+
+/// The traces that are armed, and what they recorded.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Trace {
+    /// What was asked for, and how much of it is still to come.
+    pub filters: Vec<TraceFilter>,
+    /// The recorded packets, oldest first.
+    pub packets: Vec<TracedPacket>,
+}
+
+/// One armed trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceFilter {
+    /// What was asked for.
+    #[serde(flatten)]
+    pub request: TraceRequest,
+    /// Packets still to come.
+    pub left: u32,
+}
+
+/// One recorded packet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TracedPacket {
+    /// Its number, from 1, in the order of recording.
+    pub number: u64,
+    /// The worker that forwarded it.
+    pub worker: u32,
+    /// The interface it came in by; absent for packets that the router made itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// When it came, in seconds since the router started.
+    pub at: f64,
+    /// Its length when it came, in bytes without FCS.
+    pub length: u32,
+    /// The nodes it visited, in order.
+    pub steps: Vec<TraceStep>,
+}
+
+/// What one node did with a packet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceStep {
+    /// The node.
+    pub node: String,
+    /// What it saw in the packet, for people; may have several lines.
+    pub description: String,
+    /// What it decided: `to ip4-lookup`, `drop ttl-expired`, `hold arp`.
+    pub verdict: String,
+}
