@@ -1,14 +1,18 @@
 //! The kernel calls of this crate for which neither std nor rustix has a safe form.
 //!
-//! Kept small: leaving and entering namespaces, preparing a child between fork and exec. Every
-//! function is safe to call; the blocks say why.
+//! Kept small: leaving and entering namespaces, preparing a child between fork and exec, the
+//! `SIOCETHTOOL` ioctl and the memory it writes to. Every function is safe to call; the blocks say
+//! why.
 
+use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
@@ -39,4 +43,112 @@ pub(crate) fn enter_before_exec(command: &mut Command, namespace: Arc<OwnedFd>, 
     // process: it makes three system calls without a libc lock, allocates nothing (errors are bare
     // numbers), and the descriptor it uses is owned by the closure, hence open in the child.
     unsafe { command.pre_exec(prepare) };
+}
+
+/// Memory for one ethtool request and its answer, zeroed, with a forbidden page behind it.
+///
+/// Several ethtool requests (statistics, strings) carry no length of the caller's buffer: the
+/// kernel writes as many values as the driver has *now*, which may be more than when they were
+/// counted a moment ago. The page without access turns such a write into EFAULT.
+pub(crate) struct GuardedBuffer {
+    start: NonNull<u8>,
+    length: usize,
+    guard: usize,
+}
+
+impl GuardedBuffer {
+    /// Memory of at least `bytes`, rounded up to whole pages.
+    pub(crate) fn new(bytes: usize) -> io::Result<Self> {
+        let guard = rustix::param::page_size();
+        let too_large = || io::Error::from_raw_os_error(libc::ENOMEM);
+        let length = bytes.max(1).checked_next_multiple_of(guard).ok_or_else(too_large)?;
+        let whole = length.checked_add(guard).ok_or_else(too_large)?;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new private mapping at an address of the kernel's choice disturbs nothing.
+        let start = unsafe { mmap_anonymous(null_mut(), whole, access, MapFlags::PRIVATE) }?;
+        let Some(start) = NonNull::new(start.cast::<u8>()) else {
+            return Err(too_large());
+        };
+        let buffer = GuardedBuffer { start, length, guard };
+        // SAFETY: `length` is inside the mapping made above, a multiple of the page size, and
+        // nobody holds a reference into its last page.
+        unsafe {
+            let behind = buffer.start.as_ptr().add(length).cast::<c_void>();
+            mprotect(behind, guard, MprotectFlags::empty())?;
+        }
+        Ok(buffer)
+    }
+
+    /// The memory in front of the forbidden page.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: `start` points to `length` readable bytes, initialised to zero by the kernel,
+        // which live as long as `self` and are written only through `&mut self`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+
+    /// The memory in front of the forbidden page, to be written.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and `&mut self` excludes every other reference.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl Drop for GuardedBuffer {
+    fn drop(&mut self) {
+        // SAFETY: exactly the mapping made in `new`, and no reference outlives `self`. A refusal
+        // would leak the memory, which is harmless.
+        let _ = unsafe { munmap(self.start.as_ptr().cast::<c_void>(), self.length + self.guard) };
+    }
+}
+
+/// `SIOCETHTOOL`: carries out the request at the start of `buffer` for the interface `name` (which
+/// is cut at 15 bytes) and leaves the answer there.
+pub(crate) fn ethtool(socket: BorrowedFd<'_>, name: &str, buffer: &mut GuardedBuffer) -> io::Result<()> {
+    let mut interface = [0; libc::IFNAMSIZ];
+    for (to, from) in interface.iter_mut().take(libc::IFNAMSIZ - 1).zip(name.bytes()) {
+        *to = from.cast_signed();
+    }
+    let mut request = libc::ifreq {
+        ifr_name: interface,
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_data: buffer.start.as_ptr().cast::<libc::c_char>() },
+    };
+    // SAFETY: `request` is a valid ifreq for the length of the call. The kernel reads and writes
+    // from `ifru_data` upwards without a gap; the buffer is exclusively ours, and what it is too
+    // short for ends at its forbidden page with EFAULT.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_buffer_is_zeroed_and_whole_pages() {
+        let mut buffer = GuardedBuffer::new(5000).unwrap();
+        assert_eq!(buffer.bytes().len() % rustix::param::page_size(), 0);
+        assert!(buffer.bytes().len() >= 5000);
+        assert!(buffer.bytes().iter().all(|byte| *byte == 0));
+        buffer.bytes_mut().fill(0xff);
+        assert_eq!(buffer.bytes().last(), Some(&0xff));
+        assert!(GuardedBuffer::new(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn the_kernel_cannot_write_behind_the_buffer() {
+        use std::io::{Read, Write};
+        let buffer = GuardedBuffer::new(1).unwrap();
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(&vec![7; buffer.length + 8]).unwrap();
+        // SAFETY: made to go one step too far on purpose: the kernel stops at the forbidden page.
+        let result = unsafe {
+            let last = buffer.start.as_ptr().add(buffer.length - 8);
+            libc::read(reader.as_raw_fd(), last.add(8).cast::<c_void>(), 8)
+        };
+        assert_eq!(result, -1);
+        assert_eq!(io::Error::last_os_error().raw_os_error(), Some(libc::EFAULT));
+        drop(writer);
+        let mut rest = Vec::new();
+        reader.read_to_end(&mut rest).unwrap();
+    }
 }

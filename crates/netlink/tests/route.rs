@@ -1,16 +1,12 @@
 //! The route client against the kernel of this machine, in namespaces of its own.
 
-use std::net::IpAddr;
-use std::time::{Duration, Instant};
+mod common;
 
-use weir_netlink::lab::preflight;
+use std::net::IpAddr;
+
+use common::{can_run, wait_for};
 use weir_netlink::netns::NetNs;
 use weir_netlink::route::{Link, OperState, Route, RouteEntry, VethPair};
-
-/// False, with one line, when this machine cannot make namespaces.
-fn can_run() -> bool {
-    preflight().inspect_err(|why| println!("skipped: {why}")).is_ok()
-}
 
 fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
@@ -26,14 +22,6 @@ fn with_pair() -> (NetNs, Route, Link, Link) {
     let near = route.link_by_name("a").unwrap();
     let far = route.link_by_name("b").unwrap();
     (namespace, route, near, far)
-}
-
-fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(5);
-    while !done() {
-        assert!(Instant::now() < deadline, "{what} did not happen within 5 s");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

@@ -170,9 +170,7 @@ impl Link {
     /// than unspecified (a bridge's view of its port), or without an index.
     pub(crate) fn decode(payload: &[u8]) -> Option<Link> {
         let header = payload.get(..LINK_HEADER)?;
-        // A bridge sends the same message types with family AF_BRIDGE when a port joins or
-        // leaves it; taken for links, these would report living links as removed.
-        if i32::from(*header.first()?) != libc::AF_UNSPEC {
+        if Link::is_view_of_bridge(header) {
             return None;
         }
         let flags = u32_at(header, 8)?.cast_signed();
@@ -187,6 +185,13 @@ impl Link {
             link.take(kind, value);
         }
         Some(link)
+    }
+
+    /// True for what a bridge says of its port: it sends the same message types with family
+    /// AF_BRIDGE when a port joins or leaves it. Taken for links, these would report living links
+    /// as removed.
+    pub(crate) fn is_view_of_bridge(payload: &[u8]) -> bool {
+        payload.first().is_some_and(|family| i32::from(*family) != libc::AF_UNSPEC)
     }
 
     fn take(&mut self, kind: u16, value: &[u8]) {

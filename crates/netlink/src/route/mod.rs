@@ -23,6 +23,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 pub use address::RouteEntry;
 pub use change::VethPair;
 pub use link::{Link, LinkStatistics, OperState};
+pub(crate) use link::{RTM_DELLINK, RTM_NEWLINK, valid_name};
 
 use crate::error::{Error, Result};
 use crate::message::{self, Frame, Frames};
@@ -108,7 +109,7 @@ impl Route {
             }
             let length = match receive(&self.socket, &mut self.buffer) {
                 Ok(Received::FromKernel(length)) => length,
-                Ok(Received::Other) => continue,
+                Ok(Received::Stranger | Received::Nothing) => continue,
                 Err(source) => return Err(Error::system(asked, source)),
             };
             let Some(datagram) = self.buffer.get(..length) else {
@@ -165,17 +166,20 @@ pub(crate) fn open_socket() -> Result<Socket> {
 pub(crate) enum Received {
     /// A datagram of the kernel with its true length, which may exceed the buffer.
     FromKernel(usize),
-    /// Nothing of use: a datagram of another process, or nothing after all.
-    Other,
+    /// A datagram of another process, or an interrupted call: of no use, but there may be more.
+    Stranger,
+    /// Nothing waits.
+    Nothing,
 }
 
 /// Reads one datagram without blocking.
 pub(crate) fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<Received> {
     match socket.recv_from(&mut &mut *buffer, libc::MSG_TRUNC) {
         Ok((length, sender)) if sender.port_number() == 0 => Ok(Received::FromKernel(length)),
-        Ok(_) => Ok(Received::Other),
+        Ok(_) => Ok(Received::Stranger),
         Err(error) => match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(Received::Other),
+            io::ErrorKind::WouldBlock => Ok(Received::Nothing),
+            io::ErrorKind::Interrupted => Ok(Received::Stranger),
             _ => Err(error),
         },
     }
