@@ -47,6 +47,14 @@ impl Vector {
         other.marked = false;
     }
 
+    /// Adds packets in order.
+    #[inline]
+    pub fn extend(&mut self, packets: impl Iterator<Item = Pkt>) {
+        let before = self.packets.len();
+        self.packets.extend(packets);
+        self.marked |= self.packets[before..].iter().any(|packet| packet.flags().any(Flags::MARKED));
+    }
+
     /// Moves the packets behind the first `keep` to the end of `other`.
     pub fn split_into(&mut self, keep: usize, other: &mut Vector) {
         if keep < self.packets.len() {

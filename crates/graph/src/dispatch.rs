@@ -1,0 +1,694 @@
+//! The graph: carries out verdicts and counts.
+//!
+//! Nodes are kept in the order of a packet's way, so the pending ones are run lowest first until none
+//! is pending: mostly each runs once a turn with the whole vector. Where a whole vector takes one
+//! way, its storage is exchanged with the next node's queue and no packet is touched; else runs of
+//! equal verdicts move together.
+//!
+//! The clock is read once a node. Nothing here allocates once the queues have grown to what the
+//! traffic needs; what can grow is bounded by the pool, since every packet is owned.
+
+use std::sync::Arc;
+
+use weir_buf::{Pkt, PktCache, VECTOR, Vector};
+use weir_ring::spsc::Producer;
+
+use crate::counters::{DropMap, WorkerCounters};
+use crate::hold::{HoldKey, HoldLimits, Holds};
+use crate::node::{Cx, Node, NodeSpec, Scratch, World};
+use crate::tap::{Look, Marks, Point, Tap};
+use crate::trace::{TraceRequest, TraceStep, Tracer};
+use crate::verdict::{Outcome, Verdict, VerdictKind};
+use crate::{DropReason, Next};
+
+/// More node calls than any turn needs; what is still inside then goes in circles.
+const LOOP_LIMIT: usize = 4096;
+
+/// What a worker brings to each call.
+pub struct Env<'a, W: World> {
+    /// The tables as of this turn.
+    pub world: &'a W,
+    /// Nanoseconds of the router's clock, read once a turn.
+    pub now: u64,
+    /// The worker's stock of packets.
+    pub cache: &'a mut PktCache,
+    /// The ring to the control side.
+    pub events: &'a mut Producer<W::Event>,
+    /// Set when an event was sent, so that the control side can be woken once a turn.
+    pub event_sent: bool,
+}
+
+/// Why a graph could not be built: a mistake in the catalogue.
+#[derive(Debug, PartialEq, Eq)]
+pub enum GraphError {
+    /// A node names a next node that does not exist.
+    UnknownNext {
+        /// The node.
+        node: &'static str,
+        /// What it names.
+        next: &'static str,
+    },
+    /// More than 64 nodes.
+    TooMany,
+}
+
+impl std::fmt::Display for GraphError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            GraphError::UnknownNext { node, next } => write!(f, "node {node} names {next} as a next node, which does not exist"),
+            GraphError::TooMany => write!(f, "a graph has at most 64 nodes"),
+        }
+    }
+}
+
+impl std::error::Error for GraphError {}
+
+/// A node behind a table entry, compiled for each instruction set level.
+trait Step<W: World>: Send {
+    fn step(&mut self, cx: &mut Cx<'_, W>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome;
+}
+
+struct Compiled<N>(N);
+
+struct Call<'a, 'b, W: World, N> {
+    node: &'a mut N,
+    cx: &'a mut Cx<'b, W>,
+    packets: &'a mut [Pkt],
+    verdicts: &'a mut [Verdict],
+}
+
+impl<W: World, N: Node<W>> weir_cpu::Task for Call<'_, '_, W, N> {
+    type Output = Outcome;
+    #[inline(always)]
+    fn run(self) -> Outcome {
+        self.node.process(self.cx, self.packets, self.verdicts)
+    }
+}
+
+impl<W: World, N: Node<W>> Step<W> for Compiled<N> {
+    fn step(&mut self, cx: &mut Cx<'_, W>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+        weir_cpu::dispatch(Call { node: &mut self.0, cx, packets, verdicts })
+    }
+}
+
+struct Slot<W: World> {
+    /// `None` for a stage that the engine runs itself (port-tx); it only has a name and counters.
+    step: Option<Box<dyn Step<W>>>,
+    queue: Vector,
+    nexts: Vec<u8>,
+}
+
+/// Collects nodes in the order of a packet's way.
+pub struct GraphBuilder<W: World> {
+    specs: Vec<NodeSpec>,
+    steps: Vec<Option<Box<dyn Step<W>>>>,
+    taps: Vec<Box<dyn Tap<W>>>,
+    limits: HoldLimits,
+}
+
+impl<W: World> Default for GraphBuilder<W> {
+    fn default() -> Self {
+        GraphBuilder { specs: Vec::new(), steps: Vec::new(), taps: Vec::new(), limits: HoldLimits::default() }
+    }
+}
+
+impl<W: World> GraphBuilder<W> {
+    /// Adds a node behind those added before.
+    #[must_use]
+    pub fn node<N: Node<W> + 'static>(mut self, node: N) -> Self {
+        self.specs.push(N::SPEC);
+        self.steps.push(Some(Box::new(Compiled(node))));
+        self
+    }
+
+    /// Adds a stage that the engine runs itself: a name, counters and drop reasons.
+    #[must_use]
+    pub fn stage(mut self, spec: NodeSpec) -> Self {
+        self.specs.push(spec);
+        self.steps.push(None);
+        self
+    }
+
+    /// Adds a tap; its number is how many were added before.
+    #[must_use]
+    pub fn tap(mut self, tap: Box<dyn Tap<W>>) -> Self {
+        self.taps.push(tap);
+        self
+    }
+
+    /// Sets how much may wait in hold queues.
+    #[must_use]
+    pub fn hold_limits(mut self, limits: HoldLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The catalogue so far.
+    #[must_use]
+    pub fn specs(&self) -> &[NodeSpec] {
+        &self.specs
+    }
+
+    /// Which (node, reason) pairs this graph counts.
+    #[must_use]
+    pub fn drop_map(&self) -> DropMap {
+        DropMap::new(&self.specs)
+    }
+
+    /// Builds the graph of one worker.
+    ///
+    /// # Errors
+    /// A next node that does not exist; too many nodes.
+    pub fn build(self, worker: usize, trace: Producer<TraceStep>) -> Result<Graph<W>, GraphError> {
+        if self.specs.len() > 64 {
+            return Err(GraphError::TooMany);
+        }
+        let map = Arc::new(DropMap::new(&self.specs));
+        let counters = WorkerCounters::new(self.specs.len(), &map);
+        let place = |node: &'static str, next: &'static str| {
+            self.specs.iter().position(|spec| spec.name == next).map(|place| place as u8).ok_or(GraphError::UnknownNext { node, next })
+        };
+        let mut slots = Vec::with_capacity(self.specs.len());
+        for (spec, step) in self.specs.iter().zip(self.steps) {
+            let nexts = spec.nexts.iter().map(|&next| place(spec.name, next)).collect::<Result<_, _>>()?;
+            slots.push(Slot { step, queue: Vector::with_capacity(2 * VECTOR), nexts });
+        }
+        Ok(Graph {
+            specs: self.specs,
+            slots,
+            pending: 0,
+            spare: Vector::with_capacity(2 * VECTOR),
+            verdicts: Box::new([Verdict::CONSUME; VECTOR]),
+            scratch: Scratch::default(),
+            holds: Holds::new(self.limits),
+            outputs: Vec::new(),
+            leaving: Vec::with_capacity(64),
+            counters,
+            map,
+            taps: self.taps,
+            marks: Marks::default(),
+            tracer: Tracer::new(trace),
+            worker,
+        })
+    }
+}
+
+/// The nodes of one worker and everything on its way between them.
+pub struct Graph<W: World> {
+    specs: Vec<NodeSpec>,
+    slots: Vec<Slot<W>>,
+    /// Bit `n` set: node `n` has packets.
+    pending: u64,
+    spare: Vector,
+    verdicts: Box<[Verdict; VECTOR]>,
+    scratch: Scratch,
+    holds: Holds,
+    /// By interface index: what is to leave there.
+    outputs: Vec<Vector>,
+    /// Interfaces whose output is not empty.
+    leaving: Vec<u32>,
+    counters: Arc<WorkerCounters>,
+    map: Arc<DropMap>,
+    taps: Vec<Box<dyn Tap<W>>>,
+    marks: Marks,
+    tracer: Tracer,
+    worker: usize,
+}
+
+impl<W: World> Graph<W> {
+    /// The number of the node called `name`.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.specs.iter().position(|spec| spec.name == name)
+    }
+
+    /// The catalogue in node order.
+    #[must_use]
+    pub fn specs(&self) -> &[NodeSpec] {
+        &self.specs
+    }
+
+    /// This worker's counters, to read from anywhere.
+    #[must_use]
+    pub fn counters(&self) -> Arc<WorkerCounters> {
+        self.counters.clone()
+    }
+
+    /// Which (node, reason) pairs are counted where.
+    #[must_use]
+    pub fn drop_map(&self) -> Arc<DropMap> {
+        self.map.clone()
+    }
+
+    /// Starts following packets, or stops with `None`.
+    pub fn trace(&mut self, request: Option<TraceRequest>) {
+        self.tracer.request(request);
+    }
+
+    /// Takes in what a port delivered on `interface`: counts it, lets the taps look, queues it for
+    /// the node `entry`. `vector` is left empty.
+    pub fn inhale(&mut self, env: &mut Env<'_, W>, entry: usize, interface: u32, vector: &mut Vector) {
+        if vector.is_empty() {
+            return;
+        }
+        for packet in vector.iter_mut() {
+            packet.set_interface(interface);
+        }
+        self.counters.totals.input.add(vector.len() as u64);
+        let taps = env.world.rx_taps(interface);
+        if taps != 0 {
+            self.look(env, taps, Point::Rx, interface, vector);
+        }
+        self.enqueue(entry, vector);
+    }
+
+    /// Takes in packets that the control side or another stage made, at node `entry`.
+    pub fn inject(&mut self, entry: usize, packet: Pkt) {
+        self.counters.totals.originated.add(1);
+        self.enqueue_one(entry, packet);
+    }
+
+    /// Runs nodes until none has packets.
+    pub fn run(&mut self, env: &mut Env<'_, W>) {
+        if self.pending == 0 {
+            return;
+        }
+        let mut clock = weir_cpu::tsc();
+        for _ in 0..LOOP_LIMIT {
+            let node = self.pending.trailing_zeros() as usize;
+            let Some(slot) = self.slots.get_mut(node) else { return };
+            self.pending &= self.pending - 1;
+            let mut packets = std::mem::take(&mut self.spare);
+            packets.take_all(&mut slot.queue);
+            self.step(env, node, &mut packets);
+            self.spare = packets;
+            let now = weir_cpu::tsc();
+            if let Some(counters) = self.counters.nodes.get(node) {
+                counters.clocks.add(now.wrapping_sub(clock));
+            }
+            clock = now;
+            if self.pending == 0 {
+                return;
+            }
+        }
+        self.abandon(env, DropReason::LoopLimit);
+    }
+
+    /// Drops everything that is queued for any node.
+    fn abandon(&mut self, env: &mut Env<'_, W>, reason: DropReason) {
+        for node in 0..self.slots.len() {
+            let mut packets = std::mem::take(&mut self.spare);
+            packets.take_all(&mut self.slots[node].queue);
+            self.drop_all(env, node, reason, &mut packets);
+            self.spare = packets;
+        }
+        self.pending = 0;
+    }
+
+    /// Hands one node all it has, up to 256 packets at a time, and moves them on.
+    fn step(&mut self, env: &mut Env<'_, W>, node: usize, packets: &mut Vector) {
+        if self.tracer.is_active() {
+            self.tracer.choose(node as u16, packets);
+        }
+        while !packets.is_empty() {
+            let count = packets.len().min(VECTOR);
+            let Some(slot) = self.slots.get_mut(node) else { return };
+            let Some(step) = slot.step.as_mut() else { return };
+            let mut cx = Cx {
+                world: env.world,
+                worker: self.worker,
+                now: env.now,
+                cache: &mut *env.cache,
+                events: &mut *env.events,
+                event_sent: &mut env.event_sent,
+                counters: &self.counters,
+                scratch: &mut self.scratch,
+            };
+            let outcome = step.step(&mut cx, &mut packets[..count], &mut self.verdicts[..count]);
+            if let Some(counters) = self.counters.nodes.get(node) {
+                counters.calls.add(1);
+                counters.packets.add(count as u64);
+            }
+            if self.tracer.is_active() {
+                self.record(node, &packets[..count], outcome);
+            }
+            self.carry_out(env, node, packets, count, outcome);
+            self.launch(env, node);
+        }
+    }
+
+    #[cold]
+    fn record(&mut self, node: usize, packets: &[Pkt], outcome: Outcome) {
+        let verdicts = &self.verdicts;
+        let lost = self.tracer.record(node as u16, packets, |place| match outcome {
+            Outcome::All(verdict) => verdict,
+            Outcome::AllOut(_) => Verdict::OUT,
+            Outcome::Each => verdicts[place],
+        });
+        self.counters.trace_lost.add(lost);
+    }
+
+    /// Moves the first `count` packets to where the node wants them.
+    fn carry_out(&mut self, env: &mut Env<'_, W>, node: usize, packets: &mut Vector, count: usize, outcome: Outcome) {
+        let verdict = match outcome {
+            Outcome::AllOut(interface) => return self.leave(interface, packets, count),
+            Outcome::All(verdict) => Some(verdict),
+            Outcome::Each => {
+                let first = self.verdicts[0];
+                self.verdicts[1..count].iter().all(|&verdict| verdict == first).then_some(first)
+            }
+        };
+        match verdict.map(Verdict::kind) {
+            Some(VerdictKind::To(next)) if count == packets.len() => {
+                let entry = self.next(node, next);
+                self.enqueue(entry, packets);
+            }
+            Some(VerdictKind::Out) if let Some(interface) = one_output(&packets[..count]) => self.leave(interface, packets, count),
+            Some(_) => self.carry_run(env, node, verdict, &mut packets.drain_front(count), count),
+            None => self.carry_each(env, node, packets, count),
+        }
+    }
+
+    fn carry_each(&mut self, env: &mut Env<'_, W>, node: usize, packets: &mut Vector, count: usize) {
+        let mut drain = packets.drain_front(count);
+        let mut start = 0;
+        while start < count {
+            let verdict = self.verdicts[start];
+            let run = self.verdicts[start..count].iter().take_while(|&&other| other == verdict).count();
+            self.carry_run(env, node, Some(verdict), &mut drain, run);
+            start += run;
+        }
+    }
+
+    /// Moves the next `run` packets of `from`, which all have the same verdict.
+    fn carry_run(&mut self, env: &mut Env<'_, W>, node: usize, verdict: Option<Verdict>, from: &mut std::vec::Drain<'_, Pkt>, run: usize) {
+        let packets = from.by_ref().take(run);
+        match verdict.map(Verdict::kind) {
+            Some(VerdictKind::To(next)) => {
+                let entry = self.next(node, next);
+                if let Some(slot) = self.slots.get_mut(entry) {
+                    slot.queue.extend(packets);
+                    self.pending |= 1 << entry;
+                }
+            }
+            Some(VerdictKind::Out) => packets.for_each(|packet| self.leave_one(packet)),
+            Some(VerdictKind::Drop(reason)) => packets.for_each(|packet| self.drop_one(env, node, reason, packet)),
+            Some(VerdictKind::Consume) | None => {
+                self.counters.totals.consumed.add(run as u64);
+                packets.for_each(|packet| env.cache.free(packet));
+            }
+            Some(VerdictKind::Hold(place)) => packets.for_each(|packet| self.hold(env, node, place, packet)),
+            Some(VerdictKind::Replicate(place)) => packets.for_each(|packet| self.replicate(env, node, place, packet)),
+        }
+    }
+
+    #[inline(always)]
+    fn next(&self, node: usize, next: Next) -> usize {
+        self.slots.get(node).and_then(|slot| slot.nexts.get(next.0 as usize)).map_or(0, |&entry| entry as usize)
+    }
+
+    #[inline]
+    fn enqueue(&mut self, entry: usize, packets: &mut Vector) {
+        if let Some(slot) = self.slots.get_mut(entry) {
+            slot.queue.take_all(packets);
+            self.pending |= 1 << entry;
+        }
+    }
+
+    fn enqueue_one(&mut self, entry: usize, packet: Pkt) {
+        if let Some(slot) = self.slots.get_mut(entry) {
+            slot.queue.push(packet);
+            self.pending |= 1 << entry;
+        }
+    }
+
+    /// The output of an interface, noted as leaving.
+    #[inline]
+    fn output(&mut self, interface: u32) -> &mut Vector {
+        let place = interface as usize;
+        if place >= self.outputs.len() {
+            self.outputs.resize_with(place + 1, Vector::default);
+        }
+        if self.outputs[place].is_empty() {
+            self.leaving.push(interface);
+        }
+        &mut self.outputs[place]
+    }
+
+    fn leave(&mut self, interface: u32, packets: &mut Vector, count: usize) {
+        if count == packets.len() {
+            self.output(interface).take_all(packets);
+        } else {
+            self.output(interface).extend(packets.drain_front(count));
+        }
+    }
+
+    fn leave_one(&mut self, packet: Pkt) {
+        self.output(packet.aux()).push(packet);
+    }
+
+    /// Sends on what the node originated and forgets its lists.
+    fn launch(&mut self, env: &mut Env<'_, W>, node: usize) {
+        if !self.scratch.originated.is_empty() {
+            let mut originated = std::mem::take(&mut self.scratch.originated);
+            self.counters.totals.originated.add(originated.len() as u64);
+            for (packet, verdict) in originated.drain(..) {
+                self.send_on(env, node, verdict, packet);
+            }
+            self.scratch.originated = originated;
+        }
+        self.scratch.holds.clear();
+        self.scratch.targets.clear();
+        self.scratch.lists.clear();
+    }
+
+    fn send_on(&mut self, env: &mut Env<'_, W>, node: usize, verdict: Verdict, packet: Pkt) {
+        match verdict.kind() {
+            VerdictKind::To(next) => self.enqueue_one(self.next(node, next), packet),
+            VerdictKind::Out => self.leave_one(packet),
+            VerdictKind::Drop(reason) => self.drop_one(env, node, reason, packet),
+            _ => {
+                self.counters.totals.consumed.add(1);
+                env.cache.free(packet);
+            }
+        }
+    }
+
+    fn hold(&mut self, env: &mut Env<'_, W>, node: usize, place: u16, packet: Pkt) {
+        let Some(&(key, next)) = self.scratch.holds.get(place as usize) else {
+            return self.drop_one(env, node, DropReason::HoldFull, packet);
+        };
+        let again = packet.flags().any(weir_buf::Flags::HELD);
+        let next = self.next(node, next) as u16;
+        match self.holds.keep(key, node as u16, next, env.now, packet) {
+            Ok(()) => self.level(),
+            Err(packet) => {
+                let reason = if again { DropReason::HostUnreachable } else { DropReason::HoldFull };
+                self.drop_one(env, node, reason, packet);
+            }
+        }
+    }
+
+    fn level(&self) {
+        let held = &self.counters.totals.held;
+        held.set(self.holds.count() as u64);
+    }
+
+    fn replicate(&mut self, env: &mut Env<'_, W>, node: usize, place: u16, packet: Pkt) {
+        let (from, to) = self.scratch.lists.get(place as usize).copied().unwrap_or((0, 0));
+        let targets = std::mem::take(&mut self.scratch.targets);
+        let list = targets.get(from as usize..to as usize).unwrap_or(&[]);
+        let Some((&(first, aux), rest)) = list.split_first() else {
+            self.scratch.targets = targets;
+            self.counters.totals.consumed.add(1);
+            return env.cache.free(packet);
+        };
+        for &(verdict, aux) in rest {
+            self.counters.totals.replicated.add(1);
+            match copy(env.cache, &packet) {
+                Some(mut twin) => {
+                    twin.set_aux(aux);
+                    self.send_on(env, node, verdict, twin);
+                }
+                None => self.count_drop(env, node, DropReason::NoBuffer, packet.interface(), 1),
+            }
+        }
+        let mut packet = packet;
+        packet.set_aux(aux);
+        self.send_on(env, node, first, packet);
+        self.scratch.targets = targets;
+    }
+
+    /// Lets packets that wait for `key` go on.
+    pub fn release(&mut self, key: HoldKey) {
+        let (slots, pending) = (&mut self.slots, &mut self.pending);
+        self.holds.release(key, |next, packet| {
+            if let Some(slot) = slots.get_mut(next as usize) {
+                slot.queue.push(packet);
+                *pending |= 1 << next;
+            }
+        });
+        self.level();
+    }
+
+    /// Drops packets that wait for `key`, as unreachable; `None` drops all that wait.
+    pub fn give_up(&mut self, env: &mut Env<'_, W>, key: Option<HoldKey>, reason: DropReason) {
+        let mut holds = std::mem::replace(&mut self.holds, Holds::new(HoldLimits { keys: 0, ..HoldLimits::default() }));
+        holds.give_up(key, |holder, packet| self.drop_one(env, holder as usize, reason, packet));
+        self.holds = holds;
+        self.level();
+    }
+
+    /// Drops what has waited too long. Cheap while nothing waits.
+    pub fn expire(&mut self, env: &mut Env<'_, W>) {
+        if self.holds.count() == 0 {
+            return;
+        }
+        let mut holds = std::mem::replace(&mut self.holds, Holds::new(HoldLimits { keys: 0, ..HoldLimits::default() }));
+        holds.expire(env.now, |holder, packet| self.drop_one(env, holder as usize, DropReason::HostUnreachable, packet));
+        self.holds = holds;
+        self.level();
+    }
+
+    /// How many packets wait.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.holds.count()
+    }
+
+    /// Drops one packet at a node: counts, lets the taps look, frees.
+    pub fn drop_one(&mut self, env: &mut Env<'_, W>, node: usize, reason: DropReason, packet: Pkt) {
+        self.count_drop(env, node, reason, packet.interface(), 1);
+        let taps = env.world.drop_taps();
+        if taps != 0 {
+            let marked = packet.flags().any(weir_buf::Flags::MARKED);
+            let point = Point::Drop { node: node as u16, reason };
+            let look =
+                Look { world: env.world, worker: self.worker, now: env.now, point, interface: packet.interface(), any_marked: marked };
+            show(&mut self.taps, taps, &look, std::slice::from_ref(&packet), &mut self.marks);
+            self.marks.0.clear();
+        }
+        env.cache.free(packet);
+    }
+
+    /// Drops a whole vector at a node.
+    pub fn drop_all(&mut self, env: &mut Env<'_, W>, node: usize, reason: DropReason, packets: &mut Vector) {
+        packets.drain().for_each(|packet| self.drop_one(env, node, reason, packet));
+    }
+
+    fn count_drop(&self, env: &Env<'_, W>, node: usize, reason: DropReason, interface: u32, n: u64) {
+        self.counters.totals.dropped.add(n);
+        let place = self.map.place(node, reason);
+        env.world.drops(interface, self.worker).unwrap_or(&self.counters.orphans).add(place, n);
+    }
+
+    /// Lets rx or tx taps look at a vector, and sets the marks that they ask for.
+    pub fn look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
+        let look = Look { world: env.world, worker: self.worker, now: env.now, point, interface, any_marked: vector.any_marked() };
+        show(&mut self.taps, taps, &look, vector, &mut self.marks);
+        if self.marks.0.is_empty() {
+            return;
+        }
+        for (place, slot) in self.marks.0.drain(..) {
+            if let Some(packet) = vector.get_mut(place as usize) {
+                packet.set_flags(weir_buf::Flags::MARKED);
+                packet.meta_mut().mark = slot;
+                vector.note_marked();
+            }
+        }
+    }
+
+    /// Gives every tap its turn.
+    pub fn tick_taps(&mut self, now: u64) {
+        self.taps.iter_mut().for_each(|tap| tap.tick(now));
+    }
+
+    /// The next interface with packets to leave, and those packets. Put the emptied vector back with
+    /// [`Graph::recycle`].
+    #[inline]
+    pub fn next_leaving(&mut self) -> Option<(u32, Vector)> {
+        let interface = self.leaving.pop()?;
+        let vector = std::mem::take(self.outputs.get_mut(interface as usize)?);
+        Some((interface, vector))
+    }
+
+    /// Gives the storage of an emptied output back.
+    #[inline]
+    pub fn recycle(&mut self, interface: u32, vector: Vector) {
+        debug_assert!(vector.is_empty());
+        if let Some(place) = self.outputs.get_mut(interface as usize)
+            && place.is_empty()
+        {
+            *place = vector;
+        }
+    }
+
+    /// Counts what a stage of the engine did.
+    #[inline]
+    pub fn account(&mut self, stage: usize, packets: usize, clocks: u64) {
+        if let Some(counters) = self.counters.nodes.get(stage) {
+            counters.calls.add(1);
+            counters.packets.add(packets as u64);
+            counters.clocks.add(clocks);
+        }
+    }
+
+    /// Counts packets that a port took to send.
+    #[inline]
+    pub fn count_output(&mut self, packets: usize) {
+        self.counters.totals.output.add(packets as u64);
+    }
+
+    /// Whether a trace is under way, so that stages of the engine should report too.
+    #[must_use]
+    pub fn is_tracing(&self) -> bool {
+        self.tracer.is_active()
+    }
+
+    /// Records a stage's traced packets, which are about to leave.
+    #[cold]
+    pub fn trace_stage(&mut self, stage: usize, packets: &[Pkt]) {
+        self.record(stage, packets, Outcome::All(Verdict::OUT));
+    }
+}
+
+fn show<W: World>(taps: &mut [Box<dyn Tap<W>>], which: u32, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) {
+    let mut left = which;
+    while left != 0 {
+        if let Some(tap) = taps.get_mut(left.trailing_zeros() as usize) {
+            tap.look(look, packets, marks);
+        }
+        left &= left - 1;
+    }
+}
+
+/// The interface that all packets leave by, when it is one.
+#[inline]
+fn one_output(packets: &[Pkt]) -> Option<u32> {
+    let first = packets.first()?.aux();
+    let differ = packets.iter().fold(0, |differ, packet| differ | (packet.aux() ^ first));
+    (differ == 0).then_some(first)
+}
+
+/// A copy of a packet, metadata that nodes need included.
+fn copy(cache: &mut PktCache, packet: &Pkt) -> Option<Pkt> {
+    let mut head: Option<Pkt> = None;
+    for segment in packet.segments() {
+        let mut piece = cache.alloc()?;
+        if !piece.fill(segment) {
+            cache.free(piece);
+            return None;
+        }
+        match &mut head {
+            None => head = Some(piece),
+            Some(head) => head.append(piece).ok()?,
+        }
+    }
+    let mut twin = head?;
+    twin.set_interface(packet.interface());
+    twin.set_l3_offset(packet.l3_offset());
+    twin.set_flags(packet.flags().without(weir_buf::Flags::MARKED | weir_buf::Flags::TRACED));
+    let (table, flow_hash) = (packet.meta().table, packet.meta().flow_hash);
+    (twin.meta_mut().table, twin.meta_mut().flow_hash) = (table, flow_hash);
+    Some(twin)
+}

@@ -1,0 +1,114 @@
+//! The one table of reasons for which a packet can be dropped.
+//!
+//! A reason has a name, a severity and a sentence; `show errors`, the API and the documentation are
+//! made from this table. A reason that no node declares cannot be given (`NodeSpec::reasons`).
+
+/// How much an operator should care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Happens in any healthy network.
+    Info,
+    /// Something in the neighbourhood is wrong: malformed or misdirected packets.
+    Warning,
+    /// This router lacks something: memory, ring space, a worker that keeps up.
+    Error,
+}
+
+impl Severity {
+    /// The word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+macro_rules! reasons {
+    ($($variant:ident $name:literal $severity:ident $sentence:literal;)*) => {
+        /// Why a packet was dropped.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum DropReason {
+            $(#[doc = $sentence] $variant,)*
+        }
+
+        impl DropReason {
+            /// All reasons, in the table's order.
+            pub const ALL: &'static [DropReason] = &[$(DropReason::$variant,)*];
+
+            /// The name under which the reason is counted.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(DropReason::$variant => $name,)* }
+            }
+
+            /// How much an operator should care.
+            #[must_use]
+            pub const fn severity(self) -> Severity {
+                match self { $(DropReason::$variant => Severity::$severity,)* }
+            }
+
+            /// What happened, in a sentence.
+            #[must_use]
+            pub const fn sentence(self) -> &'static str {
+                match self { $(DropReason::$variant => $sentence,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    InterfaceDown "interface-down" Info "The interface is administratively down.";
+    TooShort "too-short" Warning "The frame is shorter than an Ethernet header.";
+    WrongMac "wrong-mac" Info "The frame is addressed to another station's MAC address.";
+    VlanUnknown "vlan-unknown" Info "The frame carries a VLAN tag that no sub-interface takes.";
+    UnknownEthertype "unknown-ethertype" Info "No node takes this ethertype.";
+    NotRouted "not-routed" Info "The interface has neither an address nor a cross connect.";
+    FrameTooLong "frame-too-long" Warning "The frame is longer than the MTU of the interface that it should leave by.";
+    Ip4Truncated "ip4-truncated" Warning "The IPv4 header is cut off.";
+    Ip4BadVersion "ip4-bad-version" Warning "The version field of an IPv4 packet is not 4.";
+    Ip4BadHeaderLength "ip4-bad-header-length" Warning "The IPv4 header length is below 20 bytes or beyond the packet.";
+    Ip4BadLength "ip4-bad-length" Warning "The IPv4 total length is below the header's or beyond the frame's.";
+    Ip4BadChecksum "ip4-bad-checksum" Warning "The IPv4 header checksum is wrong.";
+    Ip4MartianSource "ip4-martian-source" Warning "The IPv4 source address can never be a sender's.";
+    Ip4MartianDestination "ip4-martian-destination" Warning "The IPv4 destination address can never be forwarded to.";
+    Ip4Multicast "ip4-multicast" Info "The packet is IPv4 multicast, which is not routed.";
+    Ip4Broadcast "ip4-broadcast" Info "The packet is a broadcast that this router has no use for.";
+    TtlExpired "ttl-expired" Info "The packet's time to live ended here.";
+    NoRoute "no-route" Info "No route covers the destination.";
+    Blackhole "blackhole" Info "The route says to drop.";
+    HostUnreachable "host-unreachable" Info "The next hop did not answer ARP.";
+    FragmentationNeeded "fragmentation-needed" Info "The packet exceeds the MTU and may not be fragmented.";
+    LocalFragment "local-fragment" Info "A fragment for this router itself; they are not reassembled.";
+    LocalProtocol "local-protocol" Info "A packet for this router itself whose protocol it does not speak.";
+    IcmpTruncated "icmp-truncated" Warning "The ICMP header is cut off.";
+    IcmpBadChecksum "icmp-bad-checksum" Warning "The ICMP checksum is wrong.";
+    IcmpUnsupported "icmp-unsupported" Info "An ICMP message for this router itself that it does not answer.";
+    ArpTruncated "arp-truncated" Warning "The ARP packet is cut off.";
+    ArpUnsupported "arp-unsupported" Warning "The ARP packet is not for Ethernet and IPv4, or neither request nor reply.";
+    ArpForeign "arp-foreign" Info "The ARP packet asks for or comes from an address outside the interface's subnets.";
+    ArpMartian "arp-martian" Warning "The ARP sender's hardware or protocol address is impossible or our own.";
+    HoldFull "hold-full" Warning "Too many packets wait for the same answer already.";
+    HandoffFull "handoff-full" Error "The ring to the worker that owns the transmit queue is full.";
+    TxFull "tx-full" Error "The transmit queue is full.";
+    TxDown "tx-down" Warning "The port that the packet should leave by is down or cannot send.";
+    NoBuffer "no-buffer" Error "The packet pool is empty.";
+    LoopLimit "loop-limit" Error "The packet went through more nodes than any path has.";
+    Stopped "stopped" Info "The router stopped while the packet was inside.";
+}
+
+/// How many reasons there are.
+pub(crate) const COUNT: usize = DropReason::ALL.len();
+
+const _: () = assert!(COUNT < 255);
+
+impl DropReason {
+    /// The reason with this number in the table.
+    #[must_use]
+    pub fn from_index(index: usize) -> Option<DropReason> {
+        DropReason::ALL.get(index).copied()
+    }
+}

@@ -1,0 +1,286 @@
+//! The graph with toy nodes: every kind of verdict is carried out and counted, nothing is lost.
+
+use std::sync::{Arc, Mutex};
+
+use weir_buf::{Flags, Hugepages, Pkt, PktCache, Pool, PoolConfig, VECTOR, Vector};
+use weir_ring::spsc;
+
+use super::*;
+
+struct Toy {
+    drops: DropCounters,
+    taps: u32,
+}
+
+impl World for Toy {
+    type Event = u32;
+    fn drops(&self, interface: u32, _worker: usize) -> Option<&DropCounters> {
+        (interface == 1).then_some(&self.drops)
+    }
+    fn rx_taps(&self, _interface: u32) -> u32 {
+        self.taps
+    }
+    fn tx_taps(&self, _interface: u32) -> u32 {
+        0
+    }
+    fn drop_taps(&self) -> u32 {
+        self.taps
+    }
+}
+
+const KEY: HoldKey = HoldKey { kind: 1, what: 42 };
+
+/// Decides by the first byte of each packet.
+struct Decider;
+
+impl Node<Toy> for Decider {
+    const SPEC: NodeSpec = NodeSpec {
+        name: "decider",
+        about: "Decides by the first byte.",
+        nexts: &["end", "decider"],
+        reasons: &[DropReason::TooShort, DropReason::HoldFull, DropReason::HostUnreachable, DropReason::NoBuffer],
+    };
+
+    #[inline(always)]
+    fn process(&mut self, cx: &mut Cx<'_, Toy>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+        for (packet, verdict) in packets.iter_mut().zip(verdicts) {
+            *verdict = match packet.data().first() {
+                None => Verdict::drop(DropReason::TooShort),
+                Some(0) => Verdict::to(Next(0)),
+                Some(1) => {
+                    packet.set_aux(7);
+                    Verdict::OUT
+                }
+                Some(2) => cx.hold(KEY, Next(0)),
+                Some(3) => cx.replicate([(Verdict::OUT, 3), (Verdict::to(Next(0)), 0), (Verdict::OUT, 4)]),
+                Some(4) => {
+                    if let Some(mut made) = cx.alloc() {
+                        assert!(made.fill(&[0]));
+                        cx.originate(made, Next(0));
+                    }
+                    cx.event(5);
+                    Verdict::CONSUME
+                }
+                Some(5) => Verdict::to(Next(1)),
+                Some(_) => Verdict::CONSUME,
+            };
+        }
+        Outcome::Each
+    }
+}
+
+struct End;
+
+impl Node<Toy> for End {
+    const SPEC: NodeSpec = NodeSpec { name: "end", about: "Sends all out of interface 9.", nexts: &[], reasons: &[] };
+
+    #[inline(always)]
+    fn process(&mut self, _: &mut Cx<'_, Toy>, _: &mut [Pkt], _: &mut [Verdict]) -> Outcome {
+        Outcome::AllOut(9)
+    }
+}
+
+struct Marker(Arc<Mutex<Vec<(Point, usize, bool)>>>);
+
+impl Tap<Toy> for Marker {
+    fn name(&self) -> &'static str {
+        "marker"
+    }
+    fn look(&mut self, look: &Look<'_, Toy>, packets: &[Pkt], marks: &mut Marks) {
+        self.0.lock().unwrap().push((look.point, packets.len(), look.any_marked));
+        if look.point == Point::Rx {
+            marks.mark(0, 99);
+        }
+    }
+}
+
+struct Bench {
+    pool: Pool,
+    graph: Graph<Toy>,
+    cache: PktCache,
+    world: Toy,
+    events: (spsc::Producer<u32>, spsc::Consumer<u32>),
+    trace: spsc::Consumer<TraceStep>,
+    seen: Arc<Mutex<Vec<(Point, usize, bool)>>>,
+}
+
+impl Bench {
+    fn new(taps: u32) -> Bench {
+        let pool = Pool::new(PoolConfig { chunks: 2048, hugepages: Hugepages::Off }).unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (producer, trace) = spsc::ring(64);
+        let limits = HoldLimits { keys: 2, per_key: 3, time: 100 };
+        let builder = GraphBuilder::default().node(Decider).node(End).tap(Box::new(Marker(seen.clone()))).hold_limits(limits);
+        let world = Toy { drops: builder.drop_map().counters(), taps };
+        let graph = builder.build(0, producer).unwrap();
+        Bench { cache: PktCache::new(&pool), pool, graph, world, events: spsc::ring(2), trace, seen }
+    }
+
+    /// Sends one packet per first byte (255: an empty one) through, at time `now`.
+    fn run(&mut self, now: u64, bytes: &[u8]) {
+        let mut vector = Vector::default();
+        for &byte in bytes {
+            let mut packet = self.cache.alloc().unwrap();
+            assert!(packet.fill(if byte == 255 { &[] } else { std::slice::from_ref(&byte) }));
+            vector.push(packet);
+        }
+        let mut env = Env { world: &self.world, now, cache: &mut self.cache, events: &mut self.events.0, event_sent: false };
+        self.graph.inhale(&mut env, 0, 1, &mut vector);
+        self.graph.run(&mut env);
+        self.graph.expire(&mut env);
+    }
+
+    /// What left, as (interface, packets); counts it as sent.
+    fn collect(&mut self) -> Vec<(u32, usize)> {
+        let mut left = Vec::new();
+        while let Some((interface, mut vector)) = self.graph.next_leaving() {
+            left.push((interface, vector.len()));
+            self.graph.count_output(vector.len());
+            self.cache.free_all(vector.drain());
+            self.graph.recycle(interface, vector);
+        }
+        left.sort_unstable();
+        left
+    }
+
+    fn balance(&mut self) {
+        let counters = self.graph.counters();
+        let t = &counters.totals;
+        assert_eq!(
+            t.input.get() + t.originated.get() + t.replicated.get(),
+            t.output.get() + t.dropped.get() + t.consumed.get() + t.held.get()
+        );
+        let held = self.graph.held();
+        assert_eq!(t.held.get() as usize, held);
+        assert_eq!(self.pool.usage().free + self.cache.held() + held, 2048, "nothing leaks");
+    }
+}
+
+#[test]
+fn every_verdict_is_carried_out_and_counted() {
+    let mut bench = Bench::new(0);
+    bench.run(0, &[0, 1, 255, 2, 3, 4, 6, 1, 0]);
+    assert_eq!(bench.collect(), [(3, 1), (4, 1), (7, 2), (9, 4)]);
+    let counters = bench.graph.counters();
+    let t = &counters.totals;
+    assert_eq!((t.input.get(), t.originated.get(), t.replicated.get()), (9, 1, 2));
+    assert_eq!((t.output.get(), t.dropped.get(), t.consumed.get(), t.held.get()), (8, 1, 2, 1));
+    assert_eq!(bench.events.1.pop(), Some(5));
+    let map = bench.graph.drop_map();
+    let place = map.pairs().iter().position(|&pair| pair == ("decider", DropReason::TooShort)).unwrap();
+    assert_eq!(bench.world.drops.get(place), 1);
+    bench.balance();
+}
+
+#[test]
+fn uniform_vectors_move_as_one_and_long_ones_in_pieces() {
+    let mut bench = Bench::new(0);
+    for (bytes, out) in [(vec![0; 256], (9, 256)), (vec![1; 256], (7, 256)), (vec![0; 700], (9, 700))] {
+        bench.run(0, &bytes);
+        assert_eq!(bench.collect(), [out]);
+        bench.balance();
+    }
+    let counters = bench.graph.counters();
+    assert_eq!((counters.nodes[0].calls.get(), counters.nodes[0].packets.get()), (5, 1212));
+    assert!(counters.nodes[0].clocks.get() > 0);
+    bench.run(0, &vec![255; VECTOR]);
+    assert_eq!(counters.totals.dropped.get(), 256);
+    bench.balance();
+}
+
+#[test]
+fn holding_is_bounded_in_number_and_time_and_happens_once() {
+    let mut bench = Bench::new(0);
+    bench.run(0, &[2, 2, 2, 2, 2]);
+    let counters = bench.graph.counters();
+    assert_eq!((counters.totals.held.get(), counters.totals.dropped.get()), (3, 2));
+    bench.balance();
+    bench.graph.release(HoldKey { kind: 0, what: 0 });
+    assert_eq!(bench.graph.held(), 3);
+    bench.graph.release(KEY);
+    bench.run(50, &[2]);
+    assert_eq!(bench.collect(), [(9, 3)]);
+    bench.run(149, &[]);
+    assert_eq!(bench.graph.held(), 1);
+    bench.run(150, &[]);
+    assert_eq!((bench.graph.held(), counters.totals.dropped.get()), (0, 3));
+    bench.balance();
+}
+
+#[test]
+fn what_goes_in_circles_ends() {
+    let mut bench = Bench::new(0);
+    bench.run(0, &[5, 5]);
+    assert_eq!(bench.graph.counters().totals.dropped.get(), 2);
+    bench.balance();
+}
+
+#[test]
+fn events_that_do_not_fit_are_counted() {
+    let mut bench = Bench::new(0);
+    bench.run(0, &[4; 5]);
+    assert_eq!(bench.graph.counters().events_lost.get(), 3);
+    bench.collect();
+    bench.balance();
+}
+
+#[test]
+fn an_empty_pool_is_a_counted_loss() {
+    let mut bench = Bench::new(0);
+    let all: Vec<Pkt> = std::iter::from_fn(|| bench.cache.alloc()).collect();
+    let mut all = all.into_iter();
+    bench.cache.free(all.next().unwrap());
+    bench.run(0, &[3]);
+    assert_eq!(bench.graph.counters().totals.dropped.get(), 2, "two copies could not be made");
+    assert_eq!(bench.collect(), [(3, 1)]);
+    drop(all);
+    bench.balance();
+}
+
+#[test]
+fn taps_look_and_marks_travel() {
+    let mut bench = Bench::new(1);
+    bench.run(0, &[1, 1, 255]);
+    let seen = bench.seen.lock().unwrap().clone();
+    let drop = Point::Drop { node: 0, reason: DropReason::TooShort };
+    assert_eq!(seen, [(Point::Rx, 3, false), (drop, 1, false)]);
+    let (_, mut vector) = bench.graph.next_leaving().unwrap();
+    assert!(vector.any_marked());
+    assert!(vector[0].flags().any(Flags::MARKED) && !vector[1].flags().any(Flags::MARKED));
+    assert_eq!(vector[0].meta().mark, 99);
+    bench.cache.free_all(vector.drain());
+}
+
+#[test]
+fn a_trace_follows_packets_from_node_to_node() {
+    let mut bench = Bench::new(0);
+    bench.graph.trace(Some(TraceRequest { node: None, interface: Some(1), count: 2 }));
+    bench.run(0, &[0, 1, 0]);
+    let steps: Vec<_> =
+        std::iter::from_fn(|| bench.trace.pop()).map(|s| (s.packet, s.node, Verdict::from_bits(s.verdict).kind())).collect();
+    let to_end = VerdictKind::To(Next(0));
+    assert_eq!(steps, [(0, 0, to_end), (1, 0, VerdictKind::Out), (0, 1, VerdictKind::Out)]);
+    bench.collect();
+}
+
+#[test]
+fn a_node_that_names_nobody_is_refused() {
+    struct Lost;
+    impl Node<Toy> for Lost {
+        const SPEC: NodeSpec = NodeSpec { name: "lost", about: "", nexts: &["nowhere"], reasons: &[] };
+        fn process(&mut self, _: &mut Cx<'_, Toy>, _: &mut [Pkt], _: &mut [Verdict]) -> Outcome {
+            Outcome::All(Verdict::CONSUME)
+        }
+    }
+    let error = GraphBuilder::default().node(Lost).build(0, spsc::ring(1).0).err().unwrap();
+    assert_eq!(error, GraphError::UnknownNext { node: "lost", next: "nowhere" });
+}
+
+#[test]
+fn every_reason_has_a_name_and_a_sentence_of_its_own() {
+    let mut names: Vec<_> = DropReason::ALL.iter().map(|reason| reason.name()).collect();
+    assert!(DropReason::ALL.iter().all(|reason| reason.sentence().ends_with('.')));
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), DropReason::ALL.len());
+}

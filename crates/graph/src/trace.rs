@@ -1,0 +1,127 @@
+//! Following single packets through the graph.
+//!
+//! A worker that was asked to trace marks the next packets that enter at the named node and, for
+//! each node they pass, pushes one [`TraceStep`] into a bounded ring. Formatting happens on the cold
+//! side. While nobody traces this costs one comparison a node.
+
+use weir_buf::{Flags, Pkt};
+use weir_ring::spsc::Producer;
+
+use crate::Verdict;
+
+/// How many bytes of the packet a step keeps.
+pub const TRACE_BYTES: usize = 64;
+
+/// What to trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceRequest {
+    /// Number of the node where following begins; `None` for any.
+    pub node: Option<u16>,
+    /// Only packets that came in on this interface.
+    pub interface: Option<u32>,
+    /// How many packets.
+    pub count: u32,
+}
+
+/// What happened to one packet at one node.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceStep {
+    /// Number of the packet within its worker's traces.
+    pub packet: u32,
+    /// Number of the node.
+    pub node: u16,
+    /// The verdict's bits.
+    pub verdict: u32,
+    /// Interface of arrival.
+    pub interface: u32,
+    /// The word for the next node.
+    pub aux: u32,
+    /// Time stamp counter.
+    pub tsc: u64,
+    /// Bytes of the whole packet.
+    pub len: u32,
+    /// Offset of the network header.
+    pub l3: u16,
+    /// How many of `bytes` are the packet's.
+    pub kept: u16,
+    /// The first bytes as they were when the node was done.
+    pub bytes: [u8; TRACE_BYTES],
+}
+
+impl Default for TraceStep {
+    fn default() -> TraceStep {
+        TraceStep { packet: 0, node: 0, verdict: 0, interface: 0, aux: 0, tsc: 0, len: 0, l3: 0, kept: 0, bytes: [0; TRACE_BYTES] }
+    }
+}
+
+/// One worker's side of the trace.
+pub(crate) struct Tracer {
+    ring: Producer<TraceStep>,
+    wanted: Option<TraceRequest>,
+    next: u32,
+    /// Whether traced packets may be inside: while false, nobody looks for them.
+    active: bool,
+}
+
+impl Tracer {
+    pub(crate) fn new(ring: Producer<TraceStep>) -> Tracer {
+        Tracer { ring, wanted: None, next: 0, active: false }
+    }
+
+    pub(crate) fn request(&mut self, request: Option<TraceRequest>) {
+        self.active |= request.is_some();
+        self.wanted = request;
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_active(&self) -> bool {
+        self.active
+    }
+
+    /// Marks packets that are about to enter `node`.
+    #[cold]
+    pub(crate) fn choose(&mut self, node: u16, packets: &mut [Pkt]) {
+        let Some(wanted) = &mut self.wanted else { return };
+        if wanted.node.is_some_and(|asked| asked != node) {
+            return;
+        }
+        for packet in packets {
+            if wanted.count == 0 {
+                self.wanted = None;
+                return;
+            }
+            let other = wanted.interface.is_some_and(|asked| asked != packet.interface());
+            if other || packet.flags().any(Flags::TRACED) {
+                continue;
+            }
+            packet.set_flags(Flags::TRACED);
+            packet.meta_mut().trace = self.next;
+            self.next = self.next.wrapping_add(1);
+            wanted.count -= 1;
+        }
+    }
+
+    /// Records a step for each traced packet; returns how many did not fit the ring.
+    #[cold]
+    pub(crate) fn record(&mut self, node: u16, packets: &[Pkt], verdict: impl Fn(usize) -> Verdict) -> u64 {
+        let mut lost = 0;
+        for (place, packet) in packets.iter().enumerate().filter(|(_, packet)| packet.flags().any(Flags::TRACED)) {
+            let kept = packet.len().min(TRACE_BYTES);
+            let mut step = TraceStep {
+                packet: packet.meta().trace,
+                node,
+                verdict: verdict(place).bits(),
+                interface: packet.interface(),
+                aux: packet.aux(),
+                tsc: weir_cpu::tsc(),
+                len: packet.total_len() as u32,
+                l3: packet.l3_offset() as u16,
+                kept: kept as u16,
+                ..TraceStep::default()
+            };
+            step.bytes[..kept].copy_from_slice(&packet.data()[..kept]);
+            lost += u64::from(self.ring.push(step).is_err());
+        }
+        lost
+    }
+}

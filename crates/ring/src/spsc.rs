@@ -1,0 +1,437 @@
+//! A bounded ring between one producer and one consumer.
+//!
+//! Capacity is a power of two; indices run freely and are masked. Each side keeps a copy of the
+//! other's index and looks at the real one only when the copy says full or empty, so that in steady
+//! flow the two threads share a line once a batch. A full ring refuses, it never waits.
+//!
+//! [`ring`] moves values. [`slots`] has values that stay in place and are filled and read where they
+//! are, for large records that should not be copied twice.
+
+#![expect(unsafe_code, reason = "slots are handed from one thread to the other by index; each block says why it is sound")]
+
+use crate::Padded;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, UnsafeCell};
+use std::mem::MaybeUninit;
+
+#[derive(Debug)]
+struct Shared<T> {
+    /// Index of the next value to take; written by the consumer.
+    head: Padded<AtomicUsize>,
+    /// Index of the next place to fill; written by the producer.
+    tail: Padded<AtomicUsize>,
+    slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
+}
+
+// SAFETY: a slot between head and tail belongs to the consumer, any other to the producer; the
+// indices pass ownership with release and acquire. T itself moves between threads, so it must be Send.
+unsafe impl<T: Send> Sync for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Send for Shared<T> {}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        let tail = self.tail.0.load(Ordering::Relaxed);
+        let mut head = self.head.0.load(Ordering::Relaxed);
+        while head != tail {
+            // SAFETY: both ends are gone; slots between head and tail hold values not taken yet.
+            self.slots[head & (self.slots.len() - 1)].with_mut(|slot| unsafe { (*slot).assume_init_drop() });
+            head = head.wrapping_add(1);
+        }
+    }
+}
+
+/// The end that fills.
+#[derive(Debug)]
+pub struct Producer<T> {
+    shared: Arc<Shared<T>>,
+    tail: usize,
+    /// The consumer's index as last seen.
+    head: usize,
+}
+
+/// The end that empties.
+#[derive(Debug)]
+pub struct Consumer<T> {
+    shared: Arc<Shared<T>>,
+    head: usize,
+    /// The producer's index as last seen.
+    tail: usize,
+}
+
+/// A ring for at least `capacity` values (rounded up to a power of two).
+#[must_use]
+pub fn ring<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
+    let capacity = capacity.max(1).next_power_of_two();
+    let shared = Arc::new(Shared {
+        head: Padded(AtomicUsize::new(0)),
+        tail: Padded(AtomicUsize::new(0)),
+        slots: (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
+    });
+    (Producer { shared: shared.clone(), tail: 0, head: 0 }, Consumer { shared, head: 0, tail: 0 })
+}
+
+impl<T> Producer<T> {
+    /// How many values fit right now; looks at the consumer's index only when `wanted` seem not to.
+    #[inline]
+    fn room(&mut self, wanted: usize) -> usize {
+        let capacity = self.shared.slots.len();
+        if capacity - self.tail.wrapping_sub(self.head) < wanted {
+            self.head = self.shared.head.0.load(Ordering::Acquire);
+        }
+        capacity - self.tail.wrapping_sub(self.head)
+    }
+
+    /// Puts a value in place; the caller has seen room for it and publishes it afterwards.
+    #[inline(always)]
+    fn write(&mut self, value: T) {
+        let place = self.tail & (self.shared.slots.len() - 1);
+        // SAFETY: there was room, so this slot is not between head and tail: it is ours and empty.
+        self.shared.slots[place].with_mut(|slot| unsafe { (*slot).write(value) });
+        self.tail = self.tail.wrapping_add(1);
+    }
+
+    #[inline(always)]
+    fn publish(&self) {
+        self.shared.tail.0.store(self.tail, Ordering::Release);
+    }
+
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// A full ring hands it back.
+    #[inline]
+    pub fn push(&mut self, value: T) -> Result<(), T> {
+        if self.room(1) == 0 {
+            return Err(value);
+        }
+        self.write(value);
+        self.publish();
+        Ok(())
+    }
+
+    /// Adds values from an iterator as long as they fit; returns how many. The iterator is not asked
+    /// for one that would not fit.
+    #[inline]
+    pub fn push_many(&mut self, values: &mut impl Iterator<Item = T>) -> usize {
+        let room = self.room(usize::MAX);
+        let mut count = 0;
+        while count < room {
+            let Some(value) = values.next() else { break };
+            self.write(value);
+            count += 1;
+        }
+        if count > 0 {
+            self.publish();
+        }
+        count
+    }
+
+    /// How many values are inside.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tail.wrapping_sub(self.shared.head.0.load(Ordering::Relaxed))
+    }
+
+    /// Whether nothing is inside.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many values fit in all.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.shared.slots.len()
+    }
+
+    /// Whether the other end is gone.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        Arc::strong_count(&self.shared) == 1
+    }
+}
+
+impl<T> Consumer<T> {
+    #[inline]
+    fn available(&mut self) -> usize {
+        if self.tail == self.head {
+            self.tail = self.shared.tail.0.load(Ordering::Acquire);
+        }
+        self.tail.wrapping_sub(self.head)
+    }
+
+    #[inline(always)]
+    fn read(&mut self) -> T {
+        let place = self.head & (self.shared.slots.len() - 1);
+        // SAFETY: the slot is between head and tail, so it holds a value that the producer published
+        // with release; it is ours until head moves past it, and it is read once.
+        let value = self.shared.slots[place].with(|slot| unsafe { (*slot).assume_init_read() });
+        self.head = self.head.wrapping_add(1);
+        value
+    }
+
+    #[inline(always)]
+    fn publish(&self) {
+        self.shared.head.0.store(self.head, Ordering::Release);
+    }
+
+    /// Takes the oldest value.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        if self.available() == 0 {
+            return None;
+        }
+        let value = self.read();
+        self.publish();
+        Some(value)
+    }
+
+    /// Takes up to `most` values; returns how many.
+    #[inline]
+    pub fn pop_many(&mut self, most: usize, mut take: impl FnMut(T)) -> usize {
+        let count = self.available().min(most);
+        for _ in 0..count {
+            // If `take` panics, the values read so far are gone and the rest stays: head is only
+            // published below, so publish before handing over what could unwind.
+            let value = self.read();
+            self.publish();
+            take(value);
+        }
+        count
+    }
+
+    /// How many values are inside.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.tail.0.load(Ordering::Acquire).wrapping_sub(self.head)
+    }
+
+    /// Whether nothing is inside.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the other end is gone. What it left can still be taken.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        Arc::strong_count(&self.shared) == 1
+    }
+}
+
+/// A ring whose values stay in place.
+pub mod slots {
+    use super::{Arc, AtomicUsize, Ordering, Padded, UnsafeCell};
+
+    #[derive(Debug)]
+    struct Shared<T> {
+        head: Padded<AtomicUsize>,
+        tail: Padded<AtomicUsize>,
+        slots: Box<[UnsafeCell<T>]>,
+    }
+
+    // SAFETY: as for the moving ring: indices pass the right to touch a slot.
+    unsafe impl<T: Send> Sync for Shared<T> {}
+    // SAFETY: as above.
+    unsafe impl<T: Send> Send for Shared<T> {}
+
+    /// The end that fills.
+    #[derive(Debug)]
+    pub struct Writer<T>(Arc<Shared<T>>, usize, usize);
+
+    /// The end that reads.
+    #[derive(Debug)]
+    pub struct Reader<T>(Arc<Shared<T>>, usize);
+
+    /// A ring of at least `capacity` default values.
+    #[must_use]
+    pub fn ring<T: Default>(capacity: usize) -> (Writer<T>, Reader<T>) {
+        let capacity = capacity.max(1).next_power_of_two();
+        let shared = Arc::new(Shared {
+            head: Padded(AtomicUsize::new(0)),
+            tail: Padded(AtomicUsize::new(0)),
+            slots: (0..capacity).map(|_| UnsafeCell::new(T::default())).collect(),
+        });
+        (Writer(shared.clone(), 0, 0), Reader(shared, 0))
+    }
+
+    impl<T> Writer<T> {
+        /// Lets `fill` write the next slot, which holds an old value, and publishes it. `false` when
+        /// the ring is full; then `fill` is not called.
+        #[inline]
+        pub fn push_with(&mut self, fill: impl FnOnce(&mut T)) -> bool {
+            let capacity = self.0.slots.len();
+            if self.1.wrapping_sub(self.2) == capacity {
+                self.2 = self.0.head.0.load(Ordering::Acquire);
+                if self.1.wrapping_sub(self.2) == capacity {
+                    return false;
+                }
+            }
+            // SAFETY: the slot is not between head and tail, so the reader does not touch it.
+            self.0.slots[self.1 & (capacity - 1)].with_mut(|slot| fill(unsafe { &mut *slot }));
+            self.1 = self.1.wrapping_add(1);
+            self.0.tail.0.store(self.1, Ordering::Release);
+            true
+        }
+
+        /// How many values fit in all.
+        #[must_use]
+        pub fn capacity(&self) -> usize {
+            self.0.slots.len()
+        }
+    }
+
+    impl<T> Reader<T> {
+        /// Lets `read` see the oldest value, then gives its slot back. `None` when there is none.
+        #[inline]
+        pub fn pop_with<R>(&mut self, read: impl FnOnce(&T) -> R) -> Option<R> {
+            if self.0.tail.0.load(Ordering::Acquire) == self.1 {
+                return None;
+            }
+            // SAFETY: the slot is between head and tail: published and not touched by the writer.
+            let result = self.0.slots[self.1 & (self.0.slots.len() - 1)].with(|slot| read(unsafe { &*slot }));
+            self.1 = self.1.wrapping_add(1);
+            self.0.head.0.store(self.1, Ordering::Release);
+            Some(result)
+        }
+
+        /// How many values wait.
+        #[must_use]
+        pub fn len(&self) -> usize {
+            self.0.tail.0.load(Ordering::Acquire).wrapping_sub(self.1)
+        }
+
+        /// Whether none waits.
+        #[must_use]
+        pub fn is_empty(&self) -> bool {
+            self.len() == 0
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fills_refuses_and_empties_in_order() {
+        let (mut producer, mut consumer) = ring::<u64>(3);
+        assert_eq!(producer.capacity(), 4);
+        for n in 0..4 {
+            producer.push(n).unwrap();
+        }
+        assert_eq!(producer.push(9), Err(9));
+        assert_eq!(consumer.pop(), Some(0));
+        assert_eq!(producer.push_many(&mut (10..20)), 1);
+        let mut got = Vec::new();
+        assert_eq!(consumer.pop_many(9, |n| got.push(n)), 3);
+        assert_eq!(consumer.pop_many(9, |n| got.push(n)), 1);
+        assert_eq!(got, [1, 2, 3, 10]);
+        assert!(consumer.pop().is_none() && consumer.is_empty() && producer.is_empty());
+    }
+
+    #[test]
+    fn what_nobody_takes_is_dropped_once() {
+        let value = std::sync::Arc::new(());
+        let (mut producer, mut consumer) = ring(8);
+        for _ in 0..6 {
+            producer.push(value.clone()).unwrap();
+        }
+        drop(consumer.pop());
+        drop(producer);
+        assert!(consumer.is_abandoned());
+        assert_eq!(std::sync::Arc::strong_count(&value), 6);
+        drop(consumer);
+        assert_eq!(std::sync::Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn two_threads_lose_nothing_and_keep_order() {
+        let (mut producer, mut consumer) = ring(64);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut values = (0..200_000u64).peekable();
+                while values.peek().is_some() {
+                    if producer.push_many(&mut values) == 0 {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            let mut expected = 0;
+            while expected < 200_000 {
+                let got = consumer.pop_many(32, |n| {
+                    assert_eq!(n, expected);
+                    expected += 1;
+                });
+                if got == 0 {
+                    std::thread::yield_now();
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn slots_stay_in_place() {
+        let (mut writer, mut reader) = slots::ring::<[u8; 32]>(2);
+        assert!(writer.push_with(|slot| slot[0] = 1) && writer.push_with(|slot| slot[0] = 2));
+        assert!(!writer.push_with(|_| unreachable!()));
+        assert_eq!(reader.pop_with(|slot| slot[0]), Some(1));
+        assert!(writer.push_with(|slot| slot[0] += 10));
+        assert_eq!((reader.pop_with(|slot| slot[0]), reader.pop_with(|slot| slot[0])), (Some(2), Some(11)));
+        assert!(reader.pop_with(|_| ()).is_none() && reader.is_empty());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+
+    #[test]
+    fn values_arrive_in_order_and_whole() {
+        loom::model(|| {
+            let (mut producer, mut consumer) = ring::<Box<u32>>(2);
+            let thread = loom::thread::spawn(move || {
+                for n in 0..3 {
+                    let mut value = Box::new(n);
+                    while let Err(back) = producer.push(value) {
+                        value = back;
+                        loom::thread::yield_now();
+                    }
+                }
+            });
+            for n in 0..3 {
+                loop {
+                    if let Some(value) = consumer.pop() {
+                        assert_eq!(*value, n);
+                        break;
+                    }
+                    loom::thread::yield_now();
+                }
+            }
+            thread.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn slots_are_never_seen_half_written() {
+        loom::model(|| {
+            let (mut writer, mut reader) = slots::ring::<(u32, u32)>(1);
+            let thread = loom::thread::spawn(move || {
+                for n in 1..3 {
+                    while !writer.push_with(|slot| *slot = (n, n)) {
+                        loom::thread::yield_now();
+                    }
+                }
+            });
+            for n in 1..3 {
+                while reader.pop_with(|slot| assert_eq!(*slot, (n, n))).is_none() {
+                    loom::thread::yield_now();
+                }
+            }
+            thread.join().unwrap();
+        });
+    }
+}
