@@ -9,31 +9,41 @@
 //!   object (so that it can grow), an absent key means "has none".
 //! - [`Router`] is what the engine implements: blocking methods that read counters and tables and
 //!   never touch a worker's way.
-//! - The server runs on a thread of its own with a small runtime; clients that stall, send half a
+//! - [`Server`] runs on a thread of its own with a small runtime; clients that stall, send half a
 //!   request or come in a crowd are bounded there.
-//! - `ENDPOINTS` is the one table of methods and paths; routing, the 404's help and the tests
+//! - [`ENDPOINTS`] is the one table of methods and paths; routing, the 404's help and the tests
 //!   come from it.
 //!
 //! What it does not do: TCP, TLS and roles. Whoever may write to the socket may do everything.
 
 #![forbid(unsafe_code)]
 
+mod client;
+mod endpoints;
 mod error;
 mod forwarding;
 mod hardware;
+mod http;
 mod interface;
 mod router;
 mod runtime;
+mod server;
 mod sflow;
+mod socket;
+mod stall;
 mod trace;
 mod version;
 
+pub use client::{Client, ClientError};
+pub use endpoints::{ENDPOINTS, Endpoint};
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use forwarding::{Adjacency, Neighbor, NeighborState, Neighbors, PathReply, Route, RouteSource, Routes};
 pub use hardware::{CounterSource, Hardware, HardwareCounter, HardwarePort, RxPlacement, RxQueuePlacement};
 pub use interface::{Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown};
 pub use router::{Clear, Cleared, Router};
 pub use runtime::{DropCounter, Errors, IdleMode, NodeRuntime, Runtime, Severity, Totals, WorkerRuntime};
+pub use server::{Limits, Server, ServerHandle};
 pub use sflow::{Sflow, SflowCollector, SflowEncoding, SflowInterface, SflowSettings, SflowWorker};
+pub use socket::ServeError;
 pub use trace::{Trace, TraceFilter, TraceRequest, TraceStep, TracedPacket};
 pub use version::Version;
