@@ -15,19 +15,34 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod build;
+mod check;
 mod device;
+mod diagnostic;
+mod findings;
+mod keys;
 mod model;
 mod plan;
+mod reference;
 mod scalar;
+mod semantics;
 mod step;
+mod suggest;
+mod tree;
+mod value;
+mod walk;
 
 pub use apply::{StepMisfit, apply_to_model};
+pub use check::{check, check_bytes, check_with_limits};
 pub use device::{Device, Stream, StreamProtocol, XdpMode};
+pub use diagnostic::{Diagnostic, Excerpt, Severity};
 pub use ipnet::Ipv4Net;
 pub use model::{
     AdminState, Api, Buffers, Collector, Config, Hugepages, Idle, Interface, LogLevel, Logging, NeighborKey, Path, Sflow, SflowEncoding,
     Via, Workers,
 };
 pub use plan::plan;
+pub use reference::reference;
 pub use scalar::{Ipv4Range, MacAddr, NotAValue, PortRange};
 pub use step::{Phase, RestartChange, Step};
+pub use tree::Limits;

@@ -265,7 +265,7 @@ pub enum SflowEncoding {
 }
 
 /// A place that sFlow datagrams are sent to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Collector {
     /// Its address.

@@ -1,0 +1,235 @@
+//! The second pass: typed values out of the tree.
+//!
+//! This pass never complains. What cannot be read has been reported by the walk, and is left out
+//! or stands at its default here, so that the third pass can look at everything else in the same
+//! run. Lists are kept with the indices of their items beside the model, whose maps and sets have
+//! forgotten them, because the third pass must point at the second of two equal things.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use ipnet::Ipv4Net;
+use serde::Deserialize;
+use serde::de::value::{Error as WordError, StrDeserializer};
+
+use crate::device::{Device, Stream};
+use crate::model::{Api, Buffers, Collector, Config, Interface, Logging, NeighborKey, Path, Sflow, Via, Workers};
+use crate::scalar::{MacAddr, decimal};
+use crate::tree::{Content, Node};
+use crate::value;
+
+/// A configuration whose references have not been checked.
+pub(crate) struct Candidate {
+    /// Everything but routes and neighbours.
+    pub(crate) config: Config,
+    pub(crate) addresses: Vec<AddressItem>,
+    pub(crate) routes: Vec<RouteItem>,
+    pub(crate) neighbors: Vec<NeighborItem>,
+}
+
+/// An own address and the item of its list.
+pub(crate) struct AddressItem {
+    pub(crate) interface: String,
+    pub(crate) item: usize,
+    pub(crate) net: Ipv4Net,
+}
+
+/// A route that has at least its prefix.
+pub(crate) struct RouteItem {
+    pub(crate) item: usize,
+    pub(crate) prefix: Ipv4Net,
+    pub(crate) blackhole: bool,
+    /// Paths with the items of their list; none when `via` is one address.
+    pub(crate) paths: Vec<(Option<usize>, Path)>,
+}
+
+/// A static ARP entry that has everything.
+pub(crate) struct NeighborItem {
+    pub(crate) item: usize,
+    pub(crate) key: NeighborKey,
+    pub(crate) mac: MacAddr,
+}
+
+impl Candidate {
+    /// The configuration, once nothing is wrong with it.
+    pub(crate) fn finish(self) -> Config {
+        let mut config = self.config;
+        config.routes = self.routes.into_iter().map(|route| (route.prefix, route.into_via())).collect();
+        config.neighbors = self.neighbors.into_iter().map(|neighbor| (neighbor.key, neighbor.mac)).collect();
+        config
+    }
+}
+
+impl RouteItem {
+    fn into_via(self) -> Via {
+        if self.blackhole { Via::Blackhole } else { Via::Paths(self.paths.into_iter().map(|(_, path)| path).collect()) }
+    }
+}
+
+/// Read what can be read.
+pub(crate) fn build(root: &Node<'_>) -> Candidate {
+    let mut addresses = Vec::new();
+    let mut config = Config::default();
+    for entry in root.value("interfaces").map_or(&[][..], Node::entries) {
+        let interface = interface(&entry.value, &entry.key, &mut addresses);
+        config.interfaces.insert(entry.key.clone().into_owned(), interface);
+    }
+    let section = |key: &str, read: &mut dyn FnMut(&Node<'_>)| {
+        if let Some(node) = root.value(key) {
+            read(node);
+        }
+    };
+    section("sflow", &mut |node| config.sflow = sflow(node));
+    section("workers", &mut |node| config.workers = workers(node));
+    section("buffers", &mut |node| config.buffers = buffers(node));
+    section("api", &mut |node| config.api = Api { socket: file(node, "socket").unwrap_or_else(|| Api::default().socket) });
+    section("logging", &mut |node| config.logging = Logging { level: word(node, "level").unwrap_or_default() });
+    let routes = items(root, "routes").filter_map(|(item, node)| route(item, node)).collect();
+    let neighbors = items(root, "neighbors").filter_map(|(item, node)| neighbor(item, node)).collect();
+    Candidate { config, addresses, routes, neighbors }
+}
+
+fn items<'n, 't>(node: &'n Node<'t>, key: &str) -> impl Iterator<Item = (usize, &'n Node<'t>)> {
+    node.value(key).map_or(&[][..], Node::items).iter().enumerate()
+}
+
+fn text(node: &Node<'_>, key: &str) -> Option<String> {
+    node.value(key).filter(|value| !value.is_empty()).and_then(Node::text).filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn file(node: &Node<'_>, key: &str) -> Option<PathBuf> {
+    text(node, key).map(PathBuf::from)
+}
+
+fn number<N: FromStr>(node: &Node<'_>, key: &str) -> Option<N> {
+    node.value(key)?.text().and_then(decimal)
+}
+
+fn parsed<V: FromStr>(node: &Node<'_>, key: &str) -> Option<V> {
+    node.value(key)?.text()?.parse().ok()
+}
+
+/// A word as serde spells the variants of `W`.
+fn word<W: for<'de> Deserialize<'de>>(node: &Node<'_>, key: &str) -> Option<W> {
+    W::deserialize(StrDeserializer::<WordError>::new(node.value(key)?.text()?)).ok()
+}
+
+fn truth(node: &Node<'_>, key: &str) -> Option<bool> {
+    node.value(key)?.text().and_then(value::truth)
+}
+
+fn interface(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> Interface {
+    let mut interface = Interface {
+        description: text(node, "description"),
+        device: node.value("device").and_then(device),
+        mac: parsed(node, "mac"),
+        l2xc: text(node, "l2xc"),
+        sflow: truth(node, "sflow").unwrap_or_default(),
+        state: word(node, "state").unwrap_or_default(),
+        ..Interface::default()
+    };
+    interface.mtu = number(node, "mtu").unwrap_or(interface.mtu);
+    interface.rx_queue_workers = items(node, "rx-queue-workers").map(|(_, node)| node.text().and_then(decimal).unwrap_or(0)).collect();
+    for (item, node) in items(node, "addresses") {
+        if let Some(net) = node.text().and_then(|text| value::own_address(text).ok()) {
+            interface.addresses.insert(net);
+            addresses.push(AddressItem { interface: name.to_owned(), item, net });
+        }
+    }
+    interface
+}
+
+fn device(node: &Node<'_>) -> Option<Device> {
+    match node.value("driver")?.text()? {
+        "af-xdp" => Some(Device::AfXdp {
+            name: text(node, "name")?,
+            queues: number(node, "queues").unwrap_or(1),
+            mode: word(node, "mode").unwrap_or_default(),
+        }),
+        "tap" => Some(Device::Tap { name: text(node, "name")? }),
+        "pcap" => Some(Device::Pcap { input: file(node, "input"), output: file(node, "output") }),
+        "null" => Some(Device::Null),
+        "generator" => Some(Device::Generator { streams: items(node, "streams").filter_map(|(_, node)| stream(node)).collect() }),
+        _ => None,
+    }
+}
+
+fn stream(node: &Node<'_>) -> Option<Stream> {
+    Some(Stream {
+        name: text(node, "name")?,
+        limit: number(node, "limit").unwrap_or(0),
+        rate: number(node, "rate").unwrap_or(0),
+        size: number(node, "size").unwrap_or(Stream::default_size()),
+        source_mac: parsed(node, "source-mac").unwrap_or(Stream::default_source_mac()),
+        destination_mac: parsed(node, "destination-mac"),
+        source: parsed(node, "source")?,
+        destination: parsed(node, "destination")?,
+        source_port: parsed(node, "source-port").unwrap_or(Stream::default_source_port()),
+        destination_port: parsed(node, "destination-port").unwrap_or(Stream::default_destination_port()),
+        protocol: word(node, "protocol").unwrap_or_default(),
+    })
+}
+
+fn route(item: usize, node: &Node<'_>) -> Option<RouteItem> {
+    let prefix = node.value("prefix")?.text().and_then(|text| value::prefix(text).ok())?;
+    let via = node.value("via");
+    let blackhole = via.and_then(Node::text) == Some("blackhole");
+    let paths = via.map(paths).unwrap_or_default();
+    Some(RouteItem { item, prefix, blackhole, paths })
+}
+
+fn paths(via: &Node<'_>) -> Vec<(Option<usize>, Path)> {
+    match &via.content {
+        Content::Scalar { text, .. } => {
+            let next_hop = value::neighbor(text).ok();
+            next_hop.map(|next_hop| (None, Path { next_hop, interface: None, weight: 1 })).into_iter().collect()
+        }
+        Content::List(items) => items.iter().enumerate().filter_map(|(item, node)| Some((Some(item), path(node)?))).collect(),
+        Content::Map(_) => Vec::new(),
+    }
+}
+
+fn path(node: &Node<'_>) -> Option<Path> {
+    Some(Path { next_hop: host(node, "next-hop")?, interface: text(node, "interface"), weight: number(node, "weight").unwrap_or(1) })
+}
+
+fn host(node: &Node<'_>, key: &str) -> Option<Ipv4Addr> {
+    node.value(key)?.text().and_then(|text| value::neighbor(text).ok())
+}
+
+fn neighbor(item: usize, node: &Node<'_>) -> Option<NeighborItem> {
+    let key = NeighborKey { interface: text(node, "interface")?, address: host(node, "address")? };
+    Some(NeighborItem { item, key, mac: parsed(node, "mac")? })
+}
+
+fn sflow(node: &Node<'_>) -> Sflow {
+    let default = Sflow::default();
+    Sflow {
+        sampling_rate: number(node, "sampling-rate").unwrap_or(default.sampling_rate),
+        polling_interval: number(node, "polling-interval").unwrap_or(default.polling_interval),
+        header_bytes: number(node, "header-bytes").unwrap_or(default.header_bytes),
+        encoding: word(node, "encoding").unwrap_or_default(),
+        agent: parsed(node, "agent"),
+        agent_sub_id: number(node, "agent-sub-id").unwrap_or(default.agent_sub_id),
+        datagram_bytes: number(node, "datagram-bytes").unwrap_or(default.datagram_bytes),
+        collectors: items(node, "collectors").filter_map(|(_, node)| collector(node)).collect(),
+    }
+}
+
+fn collector(node: &Node<'_>) -> Option<Collector> {
+    Some(Collector { address: parsed(node, "address")?, port: number(node, "port").unwrap_or(Collector::default_port()) })
+}
+
+fn workers(node: &Node<'_>) -> Workers {
+    let cores: Vec<u16> = items(node, "cores").filter_map(|(_, node)| node.text().and_then(decimal)).collect();
+    let as_many = u16::try_from(cores.len()).unwrap_or(u16::MAX).max(1);
+    Workers { count: number(node, "count").unwrap_or(as_many), cores, idle: word(node, "idle").unwrap_or_default() }
+}
+
+fn buffers(node: &Node<'_>) -> Buffers {
+    Buffers {
+        per_numa: number(node, "per-numa").unwrap_or(Buffers::default().per_numa),
+        hugepages: word(node, "hugepages").unwrap_or_default(),
+    }
+}

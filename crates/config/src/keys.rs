@@ -1,0 +1,272 @@
+//! The one table of keys: everything the file may say.
+//!
+//! A row gives a key's place (`*` stands for a name, `[]` for an item of a list), its type with
+//! range, its default, one sentence and a right example. Checking, suggestions, error texts and
+//! the reference page (`docs/configuration.md`) come from here, so whoever adds a feature adds
+//! rows here, fields in `model.rs` and reading in `build.rs`; a test holds the defaults of table
+//! and model equal, and each example is put through `check`.
+//!
+//! Keys that vppcfg has and this version lacks are rows, too, so that an existing file is told
+//! what is lacking and not that its keys are unknown.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// What may stand behind a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Known keys, one level down.
+    Section,
+    /// Interface names as keys.
+    Named,
+    /// Items, from `0` to `1` of them.
+    List(usize, usize),
+    /// One next hop, a list of them, or `blackhole`.
+    Via,
+    /// A whole number from `0` to `1`.
+    Whole(u64, u64),
+    /// true or false.
+    Truth,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// Text of at most so many characters.
+    Text(usize),
+    /// The name of an interface of this file.
+    InterfaceName,
+    /// The name of a Linux network device.
+    LinuxName,
+    /// A file of at most so many bytes of path.
+    File(usize),
+    /// A unicast MAC address.
+    UnicastMac,
+    /// Any MAC address.
+    Mac,
+    /// An own IPv4 address with its subnet.
+    OwnAddress,
+    /// An IPv4 prefix without host bits.
+    Prefix,
+    /// The IPv4 address of one neighbour.
+    Neighbor,
+    /// An IPv4 or IPv6 address.
+    Ip,
+    /// An IPv4 address or a range of them.
+    AddressRange,
+    /// A port or a range of them.
+    PortRange,
+    /// vppcfg has it, this version not.
+    Unsupported,
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key {
+    /// Where it stands, as `interfaces.*.mtu`.
+    pub(crate) path: &'static str,
+    pub(crate) kind: Kind,
+    /// As the file would spell it; `REQUIRED`, or empty when absence means something else, which
+    /// `about` then says.
+    pub(crate) default: &'static str,
+    /// One sentence for the reference.
+    pub(crate) about: &'static str,
+    /// A right value.
+    pub(crate) example: &'static str,
+    /// The drivers it is for; empty = all.
+    pub(crate) drivers: &'static [&'static str],
+}
+
+/// In place of a default: the key must be there.
+pub(crate) const REQUIRED: &str = "required";
+
+impl Key {
+    /// The last word of the path.
+    pub(crate) fn name(&self) -> &'static str {
+        let path = self.path.strip_suffix("[]").unwrap_or(self.path);
+        path.rsplit_once('.').map_or(path, |(_, name)| name)
+    }
+
+    pub(crate) fn is_required(&self) -> bool {
+        self.default == REQUIRED
+    }
+
+    fn parent(&self) -> &'static str {
+        match self.path.strip_suffix("[]") {
+            Some(list) => list,
+            None => self.path.rsplit_once('.').map_or("", |(parent, _)| parent),
+        }
+    }
+}
+
+const fn key(path: &'static str, kind: Kind, default: &'static str, example: &'static str, about: &'static str) -> Key {
+    Key { path, kind, default, about, example, drivers: &[] }
+}
+
+const fn of(drivers: &'static [&'static str], row: Key) -> Key {
+    Key { drivers, ..row }
+}
+
+const fn lacks(path: &'static str) -> Key {
+    key(path, Kind::Unsupported, "", "", "")
+}
+
+use Kind::{
+    AddressRange, File, InterfaceName, Ip, LinuxName, List, Mac, Named, Neighbor, OwnAddress, PortRange, Prefix, Section, Text, Truth,
+    UnicastMac, Via, Whole, Word,
+};
+
+const LINUX: &[&str] = &["af-xdp", "tap"];
+const XDP: &[&str] = &["af-xdp"];
+const PCAP: &[&str] = &["pcap"];
+const GENERATOR: &[&str] = &["generator"];
+
+/// The drivers a device can have.
+pub(crate) const DRIVERS: &[&str] = &["af-xdp", "tap", "pcap", "null", "generator"];
+
+/// Every key, in the order of the reference.
+#[rustfmt::skip]
+pub(crate) static KEYS: &[Key] = &[
+    key("interfaces", Named, "{}", "{xe0: {mtu: 1500}}", "Interfaces by name: a letter, then up to 31 letters, digits, `.`, `_`, `/` or `-`."),
+    key("interfaces.*", Section, "{}", "{mtu: 1500}", "One interface."),
+    key("interfaces.*.description", Text(255), "", "to the core", "Free text for people; absent by default."),
+    key("interfaces.*.device", Section, "", "{driver: af-xdp, name: eth1}", "What the interface is attached to; one without a device is known but carries nothing."),
+    key("interfaces.*.device.driver", Word(DRIVERS), REQUIRED, "af-xdp", "Who moves the packets: a Linux network device through AF_XDP, a TAP that is made, capture files, nothing at all, or packets made in memory."),
+    of(LINUX, key("interfaces.*.device.name", LinuxName, REQUIRED, "eth1", "The Linux name of the network device (af-xdp), or the one that the TAP gets (tap).")),
+    of(XDP, key("interfaces.*.device.queues", Whole(1, 64), "1", "2", "How many queues of the device are served, from queue 0 upwards.")),
+    of(XDP, key("interfaces.*.device.mode", Word(&["auto", "zero-copy", "native", "generic"]), "auto", "native", "How AF_XDP attaches: `auto` takes the best the driver offers, the others exactly that or nothing.")),
+    of(PCAP, key("interfaces.*.device.input", File(4095), "", "in.pcap", "The capture whose packets arrive; nothing arrives when absent.")),
+    of(PCAP, key("interfaces.*.device.output", File(4095), "", "out.pcap", "The capture that leaving packets are written to; they vanish, counted, when absent.")),
+    of(GENERATOR, key("interfaces.*.device.streams", List(1, 256), REQUIRED, "[{name: a, source: 10.0.0.1, destination: 10.0.1.1}]", "The streams of packets that are made; they take turns.")),
+    key("interfaces.*.device.streams[]", Section, "", "{name: a, source: 10.0.0.1, destination: 10.0.1.1}", "One stream."),
+    key("interfaces.*.device.streams[].name", Text(32), REQUIRED, "a", "Its name in counters and messages, once in a device."),
+    key("interfaces.*.device.streams[].limit", Whole(0, u64::MAX), "0", "1000000", "Packets until it ends; 0 = endless."),
+    key("interfaces.*.device.streams[].rate", Whole(0, 1_000_000_000), "0", "50000", "Packets a second; 0 = as fast as it goes."),
+    key("interfaces.*.device.streams[].size", Whole(60, 9216), "60", "1400", "Bytes of each frame, Ethernet header included, frame check sequence not."),
+    key("interfaces.*.device.streams[].source-mac", UnicastMac, "02:77:65:69:72:01", "02:00:00:00:00:07", "Where the frames claim to come from."),
+    key("interfaces.*.device.streams[].destination-mac", Mac, "", "02:00:00:00:00:01", "Where they go; the interface's own address when absent, so that they are routed."),
+    key("interfaces.*.device.streams[].source", AddressRange, REQUIRED, "10.0.0.1-10.0.0.9", "Source addresses, walked through in turn."),
+    key("interfaces.*.device.streams[].destination", AddressRange, REQUIRED, "10.0.1.1", "Destination addresses, walked through in turn."),
+    key("interfaces.*.device.streams[].source-port", PortRange, "1024", "1024-2047", "Source ports, walked through in turn; unused with icmp."),
+    key("interfaces.*.device.streams[].destination-port", PortRange, "9", "53", "Destination ports, walked through in turn; unused with icmp."),
+    key("interfaces.*.device.streams[].protocol", Word(&["udp", "tcp", "icmp"]), "udp", "tcp", "What follows the IPv4 header: UDP, TCP without a connection, or ICMP echo requests."),
+    key("interfaces.*.mac", UnicastMac, "", "02:00:00:00:00:01", "Its MAC address; the device's own when absent."),
+    key("interfaces.*.mtu", Whole(128, 9216), "1500", "9000", "The largest IP packet that leaves it, in bytes."),
+    key("interfaces.*.state", Word(&["up", "down"]), "up", "down", "Whether it is wanted up."),
+    key("interfaces.*.addresses", List(0, 65_536), "[]", "[192.0.2.1/24]", "Own IPv4 addresses with their subnets. No two interfaces share a subnet."),
+    key("interfaces.*.addresses[]", OwnAddress, "", "192.0.2.1/24", "An own address."),
+    key("interfaces.*.l2xc", InterfaceName, "", "xe1", "The interface that everything received here leaves by, unlooked at (L2 cross connect). Neither of the two has addresses, both have the same MTU, and an interface is the target of one other at most. For both directions, set it on both."),
+    key("interfaces.*.sflow", Truth, "false", "true", "Whether received packets are sampled."),
+    key("interfaces.*.rx-queue-workers", List(0, 64), "[]", "[0, 1]", "The worker of receive queue 0, 1, …; queues beyond the list are placed by the router."),
+    key("interfaces.*.rx-queue-workers[]", Whole(0, 63), "", "0", "A worker, counted from 0."),
+    lacks("interfaces.*.lcp"),
+    lacks("interfaces.*.unnumbered"),
+    lacks("interfaces.*.sub-interfaces"),
+    lacks("interfaces.*.mpls"),
+    lacks("interfaces.*.device-type"),
+
+    key("sflow", Section, "{}", "{sampling-rate: 1000}", "How sampled interfaces are sampled, and where samples go."),
+    key("sflow.sampling-rate", Whole(0, u32::MAX as u64), "10000", "1000", "One packet in this many is sampled; 0 = none."),
+    key("sflow.polling-interval", Whole(0, 86_400), "20", "30", "Seconds between two reports of an interface's counters; 0 = never."),
+    key("sflow.header-bytes", Whole(1, 256), "128", "64", "Bytes of each sampled packet that are reported."),
+    key("sflow.encoding", Word(&["expanded", "compact"]), "expanded", "compact", "The form of samples; `compact` needs interface indices below 2^24."),
+    key("sflow.agent", Ip, "", "192.0.2.1", "The address the agent goes by; the lowest own address when absent."),
+    key("sflow.agent-sub-id", Whole(0, u32::MAX as u64), "0", "1", "Tells several agents with one address apart."),
+    key("sflow.datagram-bytes", Whole(256, 8192), "1400", "8192", "The largest datagram that is sent, in bytes of UDP payload; at least 120 more than `header-bytes`."),
+    key("sflow.collectors", List(0, 16), "[]", "[{address: 192.0.2.9}]", "Where datagrams go, each to all of them."),
+    key("sflow.collectors[]", Section, "", "{address: 192.0.2.9, port: 6343}", "One collector."),
+    key("sflow.collectors[].address", Ip, REQUIRED, "192.0.2.9", "Its address, IPv4 or IPv6."),
+    key("sflow.collectors[].port", Whole(1, 65_535), "6343", "6344", "Its UDP port."),
+
+    key("routes", List(0, 2_000_000), "[]", "[{prefix: 0.0.0.0/0, via: blackhole}]", "Static routes, each prefix once."),
+    key("routes[]", Section, "", "{prefix: 0.0.0.0/0, via: 192.0.2.254}", "One route."),
+    key("routes[].prefix", Prefix, REQUIRED, "198.51.100.0/24", "What it is for, without host bits."),
+    key("routes[].via", Via, REQUIRED, "192.0.2.254", "Where it leads: the address of a next hop, a list of several that share the flows, or `blackhole`. Each next hop lies in a connected subnet."),
+    key("routes[].via[]", Section, "", "{next-hop: 192.0.2.254, weight: 2}", "One next hop of several."),
+    key("routes[].via[].next-hop", Neighbor, REQUIRED, "192.0.2.254", "Its address."),
+    key("routes[].via[].interface", InterfaceName, "", "xe0", "The interface it is behind; found by its subnet when absent."),
+    key("routes[].via[].weight", Whole(1, 255), "1", "2", "Its share of the flows beside the others."),
+
+    key("neighbors", List(0, 1_000_000), "[]", "[]", "Static ARP entries."),
+    key("neighbors[]", Section, "", "{interface: xe0, address: 192.0.2.7, mac: 02:00:00:00:00:07}", "One entry."),
+    key("neighbors[].interface", InterfaceName, REQUIRED, "xe0", "The interface it is behind."),
+    key("neighbors[].address", Neighbor, REQUIRED, "192.0.2.7", "Its address, in a subnet of that interface."),
+    key("neighbors[].mac", UnicastMac, REQUIRED, "02:00:00:00:00:07", "Its MAC address."),
+
+    key("workers", Section, "{}", "{cores: [0, 1], idle: poll}", "Worker threads of the packet path. A change needs a restart."),
+    key("workers.cores", List(1, 64), "", "[0, 1]", "The core of worker 0, 1, …; not pinned when absent."),
+    key("workers.cores[]", Whole(0, 4095), "", "0", "A core as Linux counts it."),
+    key("workers.count", Whole(1, 64), "1", "2", "How many workers; as many as `cores` when those are given."),
+    key("workers.idle", Word(&["poll", "sleep"]), "sleep", "poll", "What a worker does without packets: look again at once, or wait for the kernel to wake it."),
+
+    key("buffers", Section, "{}", "{per-numa: 32768}", "Packet memory. A change needs a restart."),
+    key("buffers.per-numa", Whole(1024, 4_194_304), "16384", "32768", "Buffers in the pool of each NUMA node."),
+    key("buffers.hugepages", Word(&["auto", "off"]), "auto", "off", "Whether the pool lies in hugepages when there are enough free ones."),
+
+    key("api", Section, "{}", "{socket: /run/weir/api.sock}", "Where the router is reached. A change needs a restart."),
+    key("api.socket", File(107), "/run/weir/api.sock", "/run/weir/second.sock", "The Unix socket of the API."),
+
+    key("logging", Section, "{}", "{level: debug}", "What is logged."),
+    key("logging.level", Word(&["error", "warn", "info", "debug", "trace"]), "info", "debug", "Messages below this level are not written."),
+
+    lacks("loopbacks"),
+    lacks("bondethernets"),
+    lacks("bridgedomains"),
+    lacks("vxlan_tunnels"),
+    lacks("taps"),
+    lacks("prefixlists"),
+    lacks("acls"),
+];
+
+/// The rows below each row.
+static BELOW: LazyLock<HashMap<&'static str, Vec<&'static Key>>> = LazyLock::new(|| {
+    let mut below: HashMap<&'static str, Vec<&'static Key>> = HashMap::new();
+    for row in KEYS {
+        below.entry(row.parent()).or_default().push(row);
+    }
+    below
+});
+
+/// The keys that may stand in the section `path`; for a list, the row of its items.
+pub(crate) fn below(path: &str) -> &'static [&'static Key] {
+    BELOW.get(path).map_or(&[], Vec::as_slice)
+}
+
+impl Kind {
+    /// What is right, as the object of "expected".
+    pub(crate) fn expected(self) -> String {
+        match self {
+            Self::Section => "a section of keys".into(),
+            Self::Named => "interfaces by name".into(),
+            Self::List(0, most) => format!("a list of at most {most}"),
+            Self::List(least, most) => format!("a list of {least} to {most}"),
+            Self::Via => "an IPv4 address, a list of next hops, or `blackhole`".into(),
+            Self::Whole(0, u64::MAX) => "a whole number".into(),
+            Self::Whole(low, high) => format!("a whole number from {low} to {high}"),
+            Self::Truth => "`true` or `false`".into(),
+            Self::Word(words) => one_of(words),
+            Self::Text(most) => format!("text of at most {most} characters"),
+            Self::InterfaceName => "the name of an interface of this file".into(),
+            Self::LinuxName => "the name of a Linux network device".into(),
+            Self::File(_) => "the path of a file".into(),
+            Self::UnicastMac => "a unicast MAC address".into(),
+            Self::Mac => "a MAC address".into(),
+            Self::OwnAddress => "an IPv4 address with its prefix length".into(),
+            Self::Prefix => "an IPv4 prefix".into(),
+            Self::Neighbor => "an IPv4 address".into(),
+            Self::Ip => "an IPv4 or IPv6 address".into(),
+            Self::AddressRange => "an IPv4 address or a range of them".into(),
+            Self::PortRange => "a port or a range of them".into(),
+            Self::Unsupported => "nothing".into(),
+        }
+    }
+}
+
+/// "`a`, `b` or `c`".
+pub(crate) fn one_of(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => format!("`{only}`"),
+        [first @ .., last] => {
+            let first: Vec<String> = first.iter().map(|word| format!("`{word}`")).collect();
+            format!("{} or `{last}`", first.join(", "))
+        }
+    }
+}

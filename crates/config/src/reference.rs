@@ -1,0 +1,135 @@
+//! The reference page of the configuration file, rendered from the key table.
+//!
+//! A test keeps `docs/configuration.md` equal to what this gives, and puts the example at its
+//! head through `check`, so that the page cannot tell what is not so.
+
+use std::fmt::Write;
+
+use crate::keys::{KEYS, Key, Kind};
+
+/// The example at the head of the page: one file that has most sections.
+pub(crate) const EXAMPLE: &str = "\
+interfaces:
+  xe0:
+    description: to the upstream
+    device: {driver: af-xdp, name: eth1, queues: 2}
+    mtu: 1500
+    addresses: [192.0.2.1/24]
+    sflow: true
+    rx-queue-workers: [0, 1]
+  xe1:
+    device: {driver: tap, name: lan0}
+    addresses: [198.51.100.1/24]
+sflow:
+  sampling-rate: 1000
+  collectors:
+    - {address: 198.51.100.9, port: 6343}
+routes:
+  - {prefix: 0.0.0.0/0, via: 192.0.2.254}
+  - {prefix: 203.0.113.0/24, via: [{next-hop: 192.0.2.10, weight: 2}, {next-hop: 192.0.2.11}]}
+  - {prefix: 10.0.0.0/8, via: blackhole}
+neighbors:
+  - {interface: xe1, address: 198.51.100.7, mac: 02:00:00:00:00:07}
+workers: {cores: [0, 1], idle: poll}
+";
+
+const HEAD: &str = "\
+# The configuration file
+
+<!-- Written from the key table of the crate `weir-config`; `UPDATE_GOLDEN=1 cargo test -p weir-config` rewrites it. -->
+
+One YAML file holds everything the router is told to be. `weir config check -c FILE` reads it and
+shows every error at once, each with its line, its key, and what would be right; `weir run -c FILE`
+starts a router with it. Keys are vppcfg's where vppcfg has them.
+
+";
+
+const RULES: &str = "
+## Rules between keys
+
+- The ends of a cross connect (`l2xc`) are two interfaces of the file without addresses and with one MTU; an interface is the
+  target of one other at most.
+- An address is used once, a subnet by one interface, a Linux device by one interface, a capture written by one.
+- An own address is not the network or broadcast address of its subnet, unless its length is 31 or 32 (RFC 3021).
+- Each next hop and each static neighbour lies in a connected subnet (of its `interface`, when it names one) and is not an own
+  address. A prefix has one route.
+- `rx-queue-workers` names workers that run, for at most as many queues as the device serves.
+- `workers.count` and the number of `workers.cores` agree when both are given; a core is used once.
+- `sflow.datagram-bytes` holds a sample with `sflow.header-bytes`. Compact encoding needs interface indices below 2^24.
+
+It is a warning, and no error, when an interface is sampled but there is no collector or the rate is 0, when there are collectors
+but nothing is sampled, and when a route is for a connected subnet.
+
+## What a file may be
+
+UTF-8 of at most 64 MiB, one YAML document, at most 2,000,000 keys and values, nested at most 32 deep. Aliases count as what they
+stand for. Tabs in the indentation, control characters, tags and a key that stands twice in its section are refused. Numbers are
+decimal, without leading zeros and without quotes.
+";
+
+/// The whole page, in Markdown.
+#[must_use]
+pub fn reference() -> String {
+    let mut page = String::from(HEAD);
+    // Writing to a string cannot fail.
+    let _ = write!(page, "```yaml\n{EXAMPLE}```\n");
+    let sections = KEYS.iter().filter(|row| !row.path.contains('.') && !row.path.contains('[') && row.kind != Kind::Unsupported);
+    for section in sections {
+        write_section(&mut page, section);
+    }
+    page.push_str(RULES);
+    write_lacking(&mut page);
+    page
+}
+
+fn write_section(page: &mut String, section: &Key) {
+    let _ = write!(page, "\n## `{}`\n\n{}\n\n| Key | Value | Default | Meaning |\n|---|---|---|---|\n", section.path, section.about);
+    let belongs = |row: &&Key| row.path.strip_prefix(section.path).is_some_and(|rest| rest.starts_with(['.', '[']));
+    let plain = |row: &&Key| {
+        row.kind != Kind::Unsupported && !(row.kind == Kind::Section && (row.path.ends_with("[]") || row.path.ends_with(".*")))
+    };
+    for row in KEYS.iter().filter(belongs).filter(plain) {
+        let default = match row.default {
+            "" => "none".to_owned(),
+            "required" => "required".to_owned(),
+            default => format!("`{default}`"),
+        };
+        let drivers = if row.drivers.is_empty() { String::new() } else { format!(" Driver {} only.", crate::keys::one_of(row.drivers)) };
+        let path = row.path.replace('*', "NAME");
+        let _ = writeln!(page, "| `{path}` | {} | {default} | {}{drivers} Example: `{}`. |", row.kind.expected(), row.about, row.example);
+    }
+}
+
+fn write_lacking(page: &mut String) {
+    page.push_str("\n## Known to vppcfg, not supported by this version\n\n");
+    let rows: Vec<String> =
+        KEYS.iter().filter(|row| row.kind == Kind::Unsupported).map(|row| format!("`{}`", row.path.replace('*', "NAME"))).collect();
+    let _ = writeln!(page, "{}.", rows.join(", "));
+    page.push_str(
+        "\nA file with one of these is refused with the place of the key. IPv6 addresses of interfaces and routes are refused, too.\n",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_a_good_file() {
+        let (config, warnings) = crate::check("example.yaml", EXAMPLE).unwrap();
+        assert!(warnings.is_empty(), "{warnings:?}");
+        assert_eq!(config.interfaces.len(), 2);
+        assert_eq!(config.routes.len(), 3);
+    }
+
+    #[test]
+    fn the_page_in_the_documentation_is_this_one() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs")).unwrap();
+            std::fs::write(path, reference()).unwrap();
+        }
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(written == reference(), "docs/configuration.md is not what the key table says; UPDATE_GOLDEN=1 rewrites it");
+    }
+}

@@ -1,0 +1,87 @@
+//! The third pass: what keys say about each other.
+//!
+//! Each rule is one function, and finds all its violations. A rule that compares two keys is
+//! silent when one of them is broken, because the first pass has told that already. Rules about
+//! interfaces and links are in `links.rs`, about addresses, routes and neighbours in `routing.rs`,
+//! about everything else in `settings.rs`.
+//!
+//! Nothing here asks the running system: whether a device exists, has that many queues or can do
+//! an MTU is for the engine, which also knows the interface indices that compact sFlow encoding
+//! bounds.
+
+mod links;
+mod routing;
+mod settings;
+
+use crate::build::Candidate;
+use crate::diagnostic::Place;
+use crate::findings::{Findings, Remark, Segment};
+use crate::suggest::nearest;
+use crate::tree::Node;
+
+/// Look at everything that keys say about each other.
+pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findings<'_>) {
+    let mut rules = Rules { root, candidate, findings };
+    rules.links();
+    rules.routing();
+    rules.settings();
+}
+
+struct Rules<'a, 't> {
+    root: &'a Node<'a>,
+    candidate: &'a Candidate,
+    findings: &'a mut Findings<'t>,
+}
+
+impl Rules<'_, '_> {
+    /// Report an error at the value of `path`, or at the last key on the way that exists.
+    fn error(&mut self, path: &[Segment<'_>], message: String, label: &str, help: String) {
+        if !self.findings.is_full() && !self.findings.is_broken(path) {
+            self.findings.error(self.place(path), path, Remark::new(message, label, help));
+        }
+    }
+
+    fn warning(&mut self, path: &[Segment<'_>], message: String, label: &str, help: String) {
+        if !self.findings.is_broken(path) {
+            self.findings.warning(self.place(path), path, Remark::new(message, label, help));
+        }
+    }
+
+    /// Where the value stands; of a section or list, where its key stands.
+    fn place(&self, path: &[Segment<'_>]) -> Place {
+        let mut place = Place::START;
+        let mut node = self.root;
+        for segment in path {
+            match segment {
+                Segment::Key(key) => {
+                    let Some(entry) = node.entry(key) else { break };
+                    (node, place) = (&entry.value, entry.place);
+                }
+                Segment::Item(item) => {
+                    let Some(item) = node.items().get(*item) else { break };
+                    (node, place) = (item, item.place);
+                }
+            }
+            if node.text().is_some() {
+                place = node.place;
+            }
+        }
+        place
+    }
+
+    /// An interface is named that the file does not have.
+    fn interface_exists(&mut self, name: &str, path: &[Segment<'_>]) -> bool {
+        let interfaces = &self.candidate.config.interfaces;
+        if interfaces.contains_key(name) {
+            return true;
+        }
+        let help = match nearest(name, interfaces.keys().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("add `{name}` under `interfaces`, or name one that is there"),
+        };
+        if crate::value::interface_name(name).is_ok() {
+            self.error(path, format!("there is no interface `{name}`"), "not under `interfaces`", help);
+        }
+        false
+    }
+}

@@ -1,0 +1,311 @@
+//! Whether one text is a value of its kind, and what is wrong with it if not.
+//!
+//! Everything that can be said of a value without looking at other keys is said here, also that
+//! an own address is a subnet's broadcast address. Typed values are read with the same functions
+//! in `build.rs`, after this has found no fault.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::Ipv4Net;
+
+use crate::diagnostic::quote;
+use crate::keys::Kind;
+use crate::scalar::{Ipv4Range, MacAddr, PortRange, decimal};
+use crate::suggest::nearest;
+
+/// What is wrong with a value.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) message: String,
+    /// What would be right, when it is more than the row's example.
+    pub(crate) help: Option<String>,
+}
+
+fn problem<T>(message: String) -> Result<T, Problem> {
+    Err(Problem { message, help: None })
+}
+
+fn problem_with_help<T>(message: String, help: impl Into<String>) -> Result<T, Problem> {
+    Err(Problem { message, help: Some(help.into()) })
+}
+
+/// Look at a scalar; `plain` = it stands without quotes.
+pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> {
+    match kind {
+        Kind::Whole(low, high) => whole(text, plain, low, high),
+        Kind::Truth if truth(text).is_some() && plain => Ok(()),
+        Kind::Truth => problem(format!("{} is neither true nor false", quote(text))),
+        Kind::Word(words) => word(text, words),
+        Kind::Text(most) => free_text(text, most),
+        Kind::InterfaceName => interface_name(text),
+        Kind::LinuxName => linux_name(text),
+        Kind::File(most) if text.len() > most => {
+            problem_with_help(format!("this path has {} bytes", text.len()), format!("at most {most} bytes fit"))
+        }
+        Kind::File(_) => Ok(()),
+        Kind::Mac => mac(text).map(drop),
+        Kind::UnicastMac => unicast_mac(text),
+        Kind::OwnAddress => own_address(text).map(drop),
+        Kind::Prefix => prefix(text).map(drop),
+        Kind::Neighbor => neighbor(text).map(drop),
+        Kind::Via if text == "blackhole" => Ok(()),
+        Kind::Via => neighbor(text).map(drop),
+        Kind::Ip => ip(text),
+        Kind::AddressRange => text.parse::<Ipv4Range>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
+        Kind::PortRange => text.parse::<PortRange>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
+        Kind::Section | Kind::Named | Kind::List(..) | Kind::Unsupported => Ok(()),
+    }
+}
+
+fn whole(text: &str, plain: bool, low: u64, high: u64) -> Result<(), Problem> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match decimal::<u64>(text) {
+        Some(_) if !plain => {
+            problem_with_help(format!("{} in quotes is text, not a number", quote(text)), format!("write `{text}` without quotes"))
+        }
+        Some(number) if number < low => problem(format!("{number} is too small")),
+        Some(number) if number > high => problem(format!("{number} is too large")),
+        Some(_) => Ok(()),
+        None if digits && text.starts_with('0') => {
+            let bare = text.trim_start_matches('0');
+            problem_with_help(
+                format!("{} has leading zeros", quote(text)),
+                format!("write `{}`; numbers are decimal", if bare.is_empty() { "0" } else { bare }),
+            )
+        }
+        None if digits => problem(format!("{} is too large", quote(text))),
+        None => problem(format!("{} is not a whole number", quote(text))),
+    }
+}
+
+/// All spellings that YAML readers take for a truth value: here the key says that it is one, so
+/// none can be meant as text.
+pub(crate) fn truth(text: &str) -> Option<bool> {
+    match text {
+        "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
+        "false" | "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(false),
+        _ => None,
+    }
+}
+
+fn word(text: &str, words: &[&'static str]) -> Result<(), Problem> {
+    if words.contains(&text) {
+        return Ok(());
+    }
+    let message = format!("{} is not a value of this key", quote(text));
+    match nearest(text, words.iter().copied()) {
+        Some(near) => problem_with_help(message, format!("did you mean `{near}`?")),
+        None => problem(message),
+    }
+}
+
+fn free_text(text: &str, most: usize) -> Result<(), Problem> {
+    let length = text.chars().count();
+    if length > most {
+        return problem(format!("this text has {length} characters"));
+    }
+    match text.chars().find(|character| character.is_control()) {
+        Some(character) => {
+            problem_with_help(format!("control character U+{:04X} in this text", u32::from(character)), "write it in one line")
+        }
+        None => Ok(()),
+    }
+}
+
+/// The names an interface can have.
+pub(crate) fn interface_name(text: &str) -> Result<(), Problem> {
+    const RIGHT: &str = "a letter, then up to 31 letters, digits, `.`, `_`, `/` or `-`, as in `xe0`";
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'/' | b'-');
+    let well_formed = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic()) && text.bytes().all(inner) && text.len() <= 32;
+    if well_formed { Ok(()) } else { problem_with_help(format!("{} cannot be the name of an interface", quote(text)), RIGHT) }
+}
+
+/// What the kernel takes: net/core/dev.c, `dev_valid_name`.
+fn linux_name(text: &str) -> Result<(), Problem> {
+    let bad = |character: char| character == '/' || character == ':' || character.is_whitespace() || character.is_control();
+    if text.len() > 15 || matches!(text, "." | "..") || text.chars().any(bad) {
+        return problem_with_help(
+            format!("{} cannot be the name of a Linux network device", quote(text)),
+            "at most 15 bytes without `/`, `:` and spaces, as in `eth1`",
+        );
+    }
+    Ok(())
+}
+
+fn mac(text: &str) -> Result<MacAddr, Problem> {
+    text.parse().or_else(|wrong| problem(format!("{} {wrong}", quote(text))))
+}
+
+fn unicast_mac(text: &str) -> Result<(), Problem> {
+    let mac = mac(text)?;
+    if mac.is_unicast() {
+        return Ok(());
+    }
+    if mac.octets() == [0; 6] {
+        return problem(format!("{} belongs to nobody", quote(text)));
+    }
+    problem_with_help(
+        format!("{} is a multicast address", quote(text)),
+        "a unicast address: the first byte is even, as in `02:00:00:00:00:01`",
+    )
+}
+
+const IPV6_LATER: &str = "IPv6 is not supported yet";
+
+/// `A.B.C.D/LENGTH` in its one spelling.
+fn net(text: &str) -> Result<Ipv4Net, Problem> {
+    let Some((address, length)) = text.split_once('/') else {
+        if text.parse::<Ipv4Addr>().is_ok() {
+            return problem_with_help(
+                format!("{} lacks its prefix length", quote(text)),
+                format!("write `{text}/24` or whatever the length is"),
+            );
+        }
+        if text.parse::<Ipv6Addr>().is_ok() {
+            return problem_with_help(format!("{IPV6_LATER}: {}", quote(text)), "remove it, or write an IPv4 address");
+        }
+        return problem(format!("{} is not an IPv4 address with its prefix length", quote(text)));
+    };
+    if address.parse::<Ipv6Addr>().is_ok() {
+        return problem_with_help(format!("{IPV6_LATER}: {}", quote(text)), "remove it, or write an IPv4 prefix");
+    }
+    let Ok(address) = address.parse::<Ipv4Addr>() else {
+        return problem(format!("{} is not an IPv4 address", quote(address)));
+    };
+    match decimal::<u8>(length).and_then(|length| Ipv4Net::new(address, length).ok()) {
+        Some(net) => Ok(net),
+        None => problem_with_help(
+            format!("`/{}` is not a prefix length", length.chars().take(8).collect::<String>()),
+            "a whole number from 0 to 32, without leading zeros",
+        ),
+    }
+}
+
+/// An address that a host may have (RFC 1122, 3.2.1.3; RFC 6890).
+fn not_a_host(address: Ipv4Addr) -> Option<&'static str> {
+    match address.octets() {
+        [0, ..] => Some("means \"this network\" (RFC 1122)"),
+        [127, ..] => Some("is a loopback address"),
+        [224..=239, ..] => Some("is a multicast address"),
+        [255, 255, 255, 255] => Some("is the broadcast address"),
+        [240..=255, ..] => Some("is reserved (RFC 1112)"),
+        _ => None,
+    }
+}
+
+pub(crate) fn own_address(text: &str) -> Result<Ipv4Net, Problem> {
+    let net = net(text)?;
+    if net.prefix_len() == 0 {
+        return problem_with_help(format!("{} claims every address as connected", quote(text)), "a prefix length from 1 to 32");
+    }
+    if let Some(what) = not_a_host(net.addr()) {
+        return problem(format!("{} {what}", quote(&net.addr().to_string())));
+    }
+    // RFC 3021: with 31 bits both addresses are hosts'; with 32 there is only the one.
+    if net.prefix_len() < 31 {
+        let (first, last) = host_range(net);
+        let hint = |which: &str| {
+            problem_with_help(
+                format!("`{}` is the {which} address of {}", net.addr(), net.trunc()),
+                format!("an address from {first} to {last}"),
+            )
+        };
+        if net.addr() == net.network() {
+            return hint("network");
+        }
+        if net.addr() == net.broadcast() {
+            return hint("broadcast");
+        }
+    }
+    Ok(net)
+}
+
+fn host_range(net: Ipv4Net) -> (Ipv4Addr, Ipv4Addr) {
+    let first = u32::from(net.network()).saturating_add(1);
+    let last = u32::from(net.broadcast()).saturating_sub(1);
+    (first.into(), last.into())
+}
+
+pub(crate) fn prefix(text: &str) -> Result<Ipv4Net, Problem> {
+    let net = net(text)?;
+    if net != net.trunc() {
+        return problem_with_help(format!("{} has host bits set", quote(text)), format!("write `{}`", net.trunc()));
+    }
+    if net.addr().is_multicast() {
+        return problem_with_help(format!("{} is multicast, which is not routed in this version", quote(text)), "a unicast prefix");
+    }
+    Ok(net)
+}
+
+pub(crate) fn neighbor(text: &str) -> Result<Ipv4Addr, Problem> {
+    if let Ok(address) = text.parse::<Ipv4Addr>() {
+        return match not_a_host(address) {
+            Some(what) => problem(format!("{} {what}", quote(text))),
+            None => Ok(address),
+        };
+    }
+    if text.parse::<Ipv6Addr>().is_ok() {
+        return problem_with_help(format!("{IPV6_LATER}: {}", quote(text)), "an IPv4 address");
+    }
+    problem(format!("{} is not an IPv4 address", quote(text)))
+}
+
+fn ip(text: &str) -> Result<(), Problem> {
+    match text.parse::<IpAddr>() {
+        Ok(address) if address.is_unspecified() => problem(format!("{} is no one's address", quote(text))),
+        Ok(_) => Ok(()),
+        Err(_) => problem(format!("{} is not an IP address", quote(text))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_addresses_leave_out_network_and_broadcast() {
+        for right in ["192.0.2.1/24", "192.0.2.0/31", "192.0.2.1/31", "192.0.2.255/32", "10.255.255.255/7", "192.0.2.2/30"] {
+            assert!(own_address(right).is_ok(), "{right}");
+        }
+        for wrong in [
+            "192.0.2.0/24",
+            "192.0.2.255/24",
+            "192.0.2.3/30",
+            "10.0.0.1/0",
+            "10.0.0.1",
+            "10.0.0.1/33",
+            "10.0.0.1/024",
+            "127.0.0.1/8",
+            "224.0.0.1/24",
+            "255.255.255.255/32",
+            "010.0.0.1/24",
+            "2001:db8::1/64",
+            "/24",
+            "10.0.0.1/",
+        ] {
+            assert!(own_address(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_say_what_is_wrong_with_them() {
+        let message = |text, plain| whole(text, plain, 128, 9216).map_err(|problem| problem.message);
+        assert_eq!(message("1500", true), Ok(()));
+        assert_eq!(message("127", true), Err("127 is too small".into()));
+        assert_eq!(message("9217", true), Err("9217 is too large".into()));
+        assert_eq!(message("99999999999999999999999", true), Err("`99999999999999999999999` is too large".into()));
+        assert_eq!(message("01500", true), Err("`01500` has leading zeros".into()));
+        assert_eq!(message("0x5dc", true), Err("`0x5dc` is not a whole number".into()));
+        assert_eq!(message("1500", false), Err("`1500` in quotes is text, not a number".into()));
+    }
+
+    #[test]
+    fn linux_names_are_what_the_kernel_takes() {
+        for right in ["eth0", "veth-a.100", "0", "a@b"] {
+            assert!(linux_name(right).is_ok(), "{right}");
+        }
+        for wrong in ["sixteen-bytes-xx", ".", "..", "a b", "a/b", "a:b"] {
+            assert!(linux_name(wrong).is_err(), "{wrong}");
+        }
+    }
+}
