@@ -382,6 +382,22 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn old_and_new_request_tell_the_same_speed() {
+        use crate::route::VethPair;
+        if let Err(why) = crate::lab::preflight() {
+            println!("skipped: {why}");
+            return;
+        }
+        let namespace = crate::netns::NetNs::new().unwrap();
+        let pair = VethPair { name: "a", peer_name: "b", ..VethPair::default() };
+        namespace.route().unwrap().create_veth(&pair).unwrap();
+        let client = namespace.run(Ethtool::open).unwrap().unwrap();
+        let old = client.link_settings_old("a").unwrap();
+        assert_eq!(old, client.link_settings_new("a").unwrap());
+        assert_eq!(old.megabits, Some(10_000));
+    }
+
+    #[test]
     fn names_and_values_are_joined() {
         let mut strings = vec![0; 12];
         strings[8] = 2;

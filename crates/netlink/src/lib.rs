@@ -3,6 +3,7 @@
 //! - [`route`]: a blocking rtnetlink client: links, veth pairs, bridges, addresses, routes, neighbours.
 //! - [`watch`]: a stream of link events (added, changed, removed) with a descriptor to poll.
 //! - [`ethtool`]: driver name, speed, offloads, queue counts, driver statistics.
+//! - [`xdp`]: what a driver can do with XDP and AF_XDP.
 //! - [`netns`]: network namespaces held by descriptor, so that they vanish with their last holder.
 //! - [`lab`]: hosts, routers and cables made of namespaces and veth pairs, for tests, demos and benches.
 //!
@@ -16,6 +17,7 @@
 //! So `namespace.run(Route::open)` gives a client which serves that namespace from any thread.
 #![deny(unsafe_code)]
 
+mod conversation;
 mod error;
 pub mod ethtool;
 pub mod lab;
@@ -25,6 +27,7 @@ pub mod route;
 #[expect(unsafe_code, reason = "the few kernel calls for which no safe wrapper exists")]
 mod sys;
 pub mod watch;
+pub mod xdp;
 
 pub use error::{Error, Result};
 

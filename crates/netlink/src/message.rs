@@ -1,4 +1,4 @@
-//! Reading what the kernel sends: netlink frames and their attributes.
+//! Netlink frames and their attributes: reading what the kernel sends, framing what is sent.
 //!
 //! Both readers walk a byte slice with one length check an element. They never index, never
 //! allocate, and end at the first element whose length lies. Layouts: `include/uapi/linux/netlink.h`
@@ -123,6 +123,29 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
+/// A whole message, ready to be sent. `None`: longer than a length can say.
+pub(crate) fn frame(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Option<Vec<u8>> {
+    let length = u32::try_from(payload.len().checked_add(FRAME_HEADER)?).ok()?;
+    let mut bytes = length.to_ne_bytes().to_vec();
+    bytes.extend_from_slice(&kind.to_ne_bytes());
+    bytes.extend_from_slice(&flags.to_ne_bytes());
+    bytes.extend_from_slice(&sequence.to_ne_bytes());
+    // The port of the sender: the kernel fills it in.
+    bytes.extend_from_slice(&0u32.to_ne_bytes());
+    bytes.extend_from_slice(payload);
+    Some(bytes)
+}
+
+/// Appends an attribute with its padding. `None`: the value is longer than a length can say.
+pub(crate) fn push_attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) -> Option<()> {
+    let length = u16::try_from(value.len().checked_add(ATTRIBUTE_HEADER)?).ok()?;
+    bytes.extend_from_slice(&length.to_ne_bytes());
+    bytes.extend_from_slice(&kind.to_ne_bytes());
+    bytes.extend_from_slice(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    Some(())
+}
+
 /// What an `NLMSG_ERROR` message says: the error number (0 is an acknowledgement) and the
 /// kernel's sentence, when there is one.
 pub(crate) fn verdict(frame: &Frame<'_>) -> Option<(i32, Option<String>)> {
@@ -152,6 +175,18 @@ mod tests {
         bytes.extend_from_slice(&9u32.to_ne_bytes());
         bytes.extend_from_slice(&[1, 2, 3, 4]);
         bytes
+    }
+
+    #[test]
+    fn a_frame_is_put_together() {
+        let mut expected = hand_made();
+        expected[12..16].fill(0);
+        assert_eq!(frame(16, 2, 7, &[1, 2, 3, 4]), Some(expected));
+        let mut bytes = Vec::new();
+        push_attribute(&mut bytes, 3, &[0xaa]).unwrap();
+        assert_eq!(bytes[4..], [0xaa, 0, 0, 0]);
+        assert_eq!(Attributes::new(&bytes).next(), Some((3, &[0xaau8][..])));
+        assert_eq!(push_attribute(&mut bytes, 3, &vec![0; 65_532]), None);
     }
 
     #[test]

@@ -19,12 +19,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use netlink_sys::Socket;
+use netlink_sys::protocols::NETLINK_ROUTE;
 
 use crate::MacAddress;
+use crate::conversation::{DATAGRAM_BYTES, Received, open_socket, receive, wait_readable};
 use crate::error::{Error, Result};
 use crate::message::Frames;
-use crate::route::{DATAGRAM_BYTES, Link, RTM_DELLINK, RTM_NEWLINK, Received, Route};
-use crate::route::{open_socket, receive, wait_readable};
+use crate::route::{Link, RTM_DELLINK, RTM_NEWLINK, Route};
 
 /// `RTNLGRP_LINK` of `linux/rtnetlink.h`.
 const LINK_GROUP: u32 = 1;
@@ -98,7 +99,7 @@ impl LinkWatcher {
     pub fn with_buffer(bytes: usize) -> Result<Self> {
         let asked = "watch links";
         let failed = |source: io::Error| Error::system(asked, source);
-        let socket = open_socket()?;
+        let socket = open_socket(NETLINK_ROUTE)?;
         // FORCE goes beyond net.core.rmem_max and needs CAP_NET_ADMIN; without it, less will do.
         if rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, bytes).is_err() {
             rustix::net::sockopt::set_socket_recv_buffer_size(&socket, bytes).map_err(|errno| failed(errno.into()))?;

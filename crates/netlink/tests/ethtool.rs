@@ -56,6 +56,8 @@ fn offloads_are_switched_and_ethtool_agrees() {
         (Offload::GenericSegmentation, "generic-segmentation-offload"),
         (Offload::GenericReceive, "generic-receive-offload"),
         (Offload::ScatterGather, "scatter-gather"),
+        (Offload::RxVlan, "rx-vlan-offload"),
+        (Offload::TxVlan, "tx-vlan-offload"),
     ] {
         // What depends on what: segmentation needs checksums and pieces of memory.
         for needed in [Offload::TxChecksum, Offload::ScatterGather] {
@@ -72,6 +74,12 @@ fn offloads_are_switched_and_ethtool_agrees() {
     for offload in Offload::ALL {
         client.offload("a", offload).unwrap();
     }
+    // The kernel says yes to segmentation without checksums, and does not do it.
+    client.set_offload("a", Offload::TxChecksum, false).unwrap();
+    let forbidden = client.set_offload("a", Offload::TcpSegmentation, true).unwrap_err();
+    assert!(forbidden.to_string().contains("another setting"), "{forbidden}");
+    let fixed = client.set_offload("a", Offload::LargeReceive, true).unwrap_err();
+    assert!(fixed.to_string().starts_with("switch offload lro of a on: "), "{fixed}");
 }
 
 #[test]

@@ -246,7 +246,7 @@ impl Route {
 
     fn one_link(&mut self, asked: &str, question: LinkMessage) -> Result<Link> {
         let mut found = None;
-        self.request(asked, RouteNetlinkMessage::GetLink(question), 0, &mut |frame| {
+        self.request(asked, &RouteNetlinkMessage::GetLink(question), 0, &mut |frame| {
             found = decode_frame(frame);
         })?;
         found.ok_or_else(|| Error::malformed(asked, "no link in the answer"))

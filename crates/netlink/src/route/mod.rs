@@ -1,9 +1,7 @@
 //! A blocking rtnetlink client: one socket, one question at a time, each with a time limit.
 //!
-//! Every change is sent with `NLM_F_ACK`, so that `Ok` means that the kernel has done it. Answers
-//! to an earlier question that ran out of time are told by their sequence number and skipped;
-//! datagrams that do not come from the kernel (port 0) are ignored. A dump which the kernel marks
-//! as interrupted is asked again. The client serves the namespace in which it was opened.
+//! Every change waits for the kernel's acknowledgement, so that `Ok` means that it is done. The
+//! client serves the namespace in which it was opened, from whatever thread.
 //!
 //! `link` reads links, `change` alters and makes them, `address` adds addresses, routes, neighbours.
 
@@ -11,191 +9,64 @@ mod address;
 mod change;
 mod link;
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::NetlinkSerializable;
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use netlink_sys::protocols::NETLINK_ROUTE;
 
 pub use address::RouteEntry;
 pub use change::VethPair;
 pub use link::{Link, LinkStatistics, OperState};
 pub(crate) use link::{RTM_DELLINK, RTM_NEWLINK, valid_name};
 
-use crate::error::{Error, Result};
-use crate::message::{self, Frame, Frames};
-
-/// The largest datagram taken. The kernel fills dumps up to 32 KiB; a single link is far smaller.
-pub(crate) const DATAGRAM_BYTES: usize = 128 * 1024;
-/// How often a dump is asked again when the tables change under it.
-const DUMP_ATTEMPTS: u32 = 8;
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+use crate::conversation::{Conversation, Question};
+use crate::error::Result;
+use crate::message::Frame;
 
 /// A client of the kernel's routing netlink family.
 pub struct Route {
-    socket: Socket,
-    sequence: u32,
-    timeout: Duration,
-    buffer: Vec<u8>,
-}
-
-/// How a conversation ended.
-enum End {
-    Complete,
-    Interrupted,
+    conversation: Conversation,
 }
 
 impl Route {
     /// Opens a client for the network namespace of the calling thread.
     pub fn open() -> Result<Self> {
-        let socket = open_socket()?;
-        Ok(Route { socket, sequence: 0, timeout: DEFAULT_TIMEOUT, buffer: vec![0; DATAGRAM_BYTES] })
+        Ok(Route { conversation: Conversation::open(NETLINK_ROUTE)? })
     }
 
     /// Sets how long each later question may take; 5 seconds when never set.
     pub fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = timeout;
+        self.conversation.set_timeout(timeout);
     }
 
-    /// Sends one request with `flags` beside `NLM_F_ACK` and hands over what precedes the
-    /// acknowledgement.
-    fn request(&mut self, asked: &str, message: RouteNetlinkMessage, flags: u16, take: &mut dyn FnMut(&Frame<'_>)) -> Result<()> {
-        self.send(asked, message, NLM_F_REQUEST | NLM_F_ACK | flags)?;
-        self.collect(asked, take).map(|_| ())
+    fn request(&mut self, asked: &str, message: &RouteNetlinkMessage, flags: u16, take: &mut dyn FnMut(&Frame<'_>)) -> Result<()> {
+        let payload = payload(message);
+        let question = Question { kind: message.message_type(), payload: &payload };
+        self.conversation.request(asked, question, flags, take)
     }
 
     /// Sends one change and waits until the kernel says that it is done.
     fn change(&mut self, asked: &str, message: RouteNetlinkMessage, flags: u16) -> Result<()> {
-        self.request(asked, message, flags, &mut |_| ())
+        self.request(asked, &message, flags, &mut |_| ())
     }
 
-    /// Asks for a whole table and gathers what `read` makes of each message.
     fn dump<T>(&mut self, asked: &str, message: &RouteNetlinkMessage, read: impl Fn(&Frame<'_>) -> Option<T>) -> Result<Vec<T>> {
-        for _ in 0..DUMP_ATTEMPTS {
-            let mut found = Vec::new();
-            self.send(asked, message.clone(), NLM_F_REQUEST | NLM_F_DUMP)?;
-            let end = self.collect(asked, &mut |frame| found.extend(read(frame)))?;
-            if matches!(end, End::Complete) {
-                return Ok(found);
-            }
-        }
-        Err(Error::malformed(asked, "the table changed faster than it could be read"))
-    }
-
-    fn send(&mut self, asked: &str, message: RouteNetlinkMessage, flags: u16) -> Result<()> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let mut header = NetlinkHeader::default();
-        header.flags = flags;
-        header.sequence_number = self.sequence;
-        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
-        request.finalize();
-        let mut bytes = vec![0; request.buffer_len()];
-        request.serialize(&mut bytes);
-        let kernel = SocketAddr::new(0, 0);
-        let sent = self.socket.send_to(&bytes, &kernel, 0);
-        sent.map(|_| ()).map_err(|source| Error::system(asked, source))
-    }
-
-    /// Takes answers until the acknowledgement or the end of the dump.
-    fn collect(&mut self, asked: &str, take: &mut dyn FnMut(&Frame<'_>)) -> Result<End> {
-        let deadline = Instant::now() + self.timeout;
-        let mut end = End::Complete;
-        loop {
-            if !wait_readable(self.socket.as_fd(), deadline).map_err(|source| Error::system(asked, source))? {
-                return Err(Error::TimedOut { asked: asked.to_owned(), after: self.timeout });
-            }
-            let length = match receive(&self.socket, &mut self.buffer) {
-                Ok(Received::FromKernel(length)) => length,
-                Ok(Received::Stranger | Received::Nothing) => continue,
-                Err(source) => return Err(Error::system(asked, source)),
-            };
-            let Some(datagram) = self.buffer.get(..length) else {
-                return Err(Error::malformed(asked, format!("{length} bytes in one datagram")));
-            };
-            for frame in Frames::new(datagram) {
-                let frame = frame.map_err(|()| Error::malformed(asked, "a length lies"))?;
-                if frame.sequence != self.sequence {
-                    continue;
-                }
-                if frame.flags & message::FLAG_DUMP_INTERRUPTED != 0 {
-                    end = End::Interrupted;
-                }
-                match frame.kind {
-                    message::NOOP => (),
-                    message::DONE => return Ok(end),
-                    message::OVERRUN => return Err(Error::malformed(asked, "data was lost")),
-                    message::ERROR => return judge(asked, &frame).map(|()| end),
-                    _ => take(&frame),
-                }
-            }
-        }
+        let payload = payload(message);
+        let question = Question { kind: message.message_type(), payload: &payload };
+        self.conversation.dump(asked, question, read)
     }
 }
 
 impl std::fmt::Debug for Route {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Route").field("timeout", &self.timeout).finish_non_exhaustive()
+        let timeout = self.conversation.timeout();
+        formatter.debug_struct("Route").field("timeout", &timeout).finish_non_exhaustive()
     }
 }
 
-fn judge(asked: &str, frame: &Frame<'_>) -> Result<()> {
-    match message::verdict(frame) {
-        None => Err(Error::malformed(asked, "an acknowledgement without a number")),
-        Some((0, _)) => Ok(()),
-        Some((errno, detail)) => Err(Error::Refused { asked: asked.to_owned(), errno, detail }),
-    }
-}
-
-/// A bound, non-blocking route netlink socket in the namespace of the calling thread.
-pub(crate) fn open_socket() -> Result<Socket> {
-    let failed = |source: io::Error| Error::system("open a route netlink socket", source);
-    let mut socket = Socket::new(NETLINK_ROUTE).map_err(failed)?;
-    socket.bind(&SocketAddr::new(0, 0)).map_err(failed)?;
-    socket.set_non_blocking(true).map_err(failed)?;
-    // Sentences with refusals, and no echo of the request: niceties that old kernels lack, so
-    // that a refusal here is no reason to stop.
-    let _ = socket.set_ext_ack(true);
-    let _ = socket.set_cap_ack(true);
-    Ok(socket)
-}
-
-/// What one read of a netlink socket brought.
-pub(crate) enum Received {
-    /// A datagram of the kernel with its true length, which may exceed the buffer.
-    FromKernel(usize),
-    /// A datagram of another process, or an interrupted call: of no use, but there may be more.
-    Stranger,
-    /// Nothing waits.
-    Nothing,
-}
-
-/// Reads one datagram without blocking.
-pub(crate) fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<Received> {
-    match socket.recv_from(&mut &mut *buffer, libc::MSG_TRUNC) {
-        Ok((length, sender)) if sender.port_number() == 0 => Ok(Received::FromKernel(length)),
-        Ok(_) => Ok(Received::Stranger),
-        Err(error) => match error.kind() {
-            io::ErrorKind::WouldBlock => Ok(Received::Nothing),
-            io::ErrorKind::Interrupted => Ok(Received::Stranger),
-            _ => Err(error),
-        },
-    }
-}
-
-/// Waits until the descriptor is readable; false when the deadline passed first.
-pub(crate) fn wait_readable(descriptor: BorrowedFd<'_>, deadline: Instant) -> io::Result<bool> {
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let limit = Timespec { tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX), tv_nsec: left.subsec_nanos().into() };
-        let mut waiting = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
-        match poll(&mut waiting, Some(&limit)) {
-            Ok(0) if left.is_zero() => return Ok(false),
-            Ok(0) | Err(rustix::io::Errno::INTR) => (),
-            Ok(_) => return Ok(true),
-            Err(errno) => return Err(errno.into()),
-        }
-    }
+fn payload(message: &RouteNetlinkMessage) -> Vec<u8> {
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    bytes
 }
