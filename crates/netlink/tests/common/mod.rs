@@ -1,12 +1,22 @@
 //! What the tests against the real kernel share.
 
+use std::io::Write;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use weir_netlink::lab::preflight;
 
-/// False, with one line, when this machine cannot make namespaces.
+/// False when this machine cannot make namespaces; says why in one line a test program, past the
+/// test harness, which hides what passing tests print.
 pub(crate) fn can_run() -> bool {
-    preflight().inspect_err(|why| println!("skipped: {why}")).is_ok()
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let answer = preflight();
+        if let Err(why) = &answer {
+            let _ = writeln!(std::io::stderr(), "skipped: {why}");
+        }
+        answer.is_ok()
+    })
 }
 
 /// Waits up to 5 seconds for something to become true.
