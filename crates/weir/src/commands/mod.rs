@@ -1,0 +1,7 @@
+//! Commands that work by themselves, a file each.
+
+pub(crate) mod bench;
+pub(crate) mod config_check;
+pub(crate) mod demo;
+pub(crate) mod run;
+pub(crate) mod sflow_decode;

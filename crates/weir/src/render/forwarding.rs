@@ -1,0 +1,70 @@
+//! Neighbours and routes.
+
+use weir_api::{Adjacency, NeighborState, Neighbors, PathReply, Routes};
+
+use super::{Cell, Column, Screen, Style, Table, units};
+
+/// `show neighbors`: a line a neighbour.
+pub(crate) fn neighbors(reply: &Neighbors, screen: &Screen) -> String {
+    if reply.neighbors.is_empty() {
+        return "no neighbors\n".to_owned();
+    }
+    let mut table =
+        Table::new([Column::long("Interface"), Column::text("Address"), Column::text("MAC"), Column::text("State"), Column::number("Age")]);
+    for neighbor in &reply.neighbors {
+        let style = match neighbor.state {
+            NeighborState::Reachable | NeighborState::Static => Style::Good,
+            NeighborState::Stale | NeighborState::Probing => Style::Plain,
+            NeighborState::Incomplete => Style::Warning,
+            NeighborState::Failed => Style::Bad,
+        };
+        table.row([
+            Cell::from(&neighbor.interface),
+            neighbor.address.into(),
+            neighbor.mac.as_deref().unwrap_or("-").into(),
+            Cell::styled(neighbor.state, style),
+            Cell::maybe(neighbor.age.map(units::seconds)),
+        ]);
+    }
+    table.draw(screen)
+}
+
+/// `show route`: a line a path; the route's own columns stand in its first line.
+pub(crate) fn routes(reply: &Routes, screen: &Screen) -> String {
+    if reply.routes.is_empty() {
+        return "no routes\n".to_owned();
+    }
+    let mut table = Table::new([
+        Column::text("Prefix"),
+        Column::number("Table"),
+        Column::text("Source"),
+        Column::text("Next hop"),
+        Column::long("Interface"),
+        Column::number("Weight"),
+        Column::text("Adjacency"),
+    ]);
+    for route in &reply.routes {
+        let own = [Cell::from(route.prefix), route.table.into(), route.source.into()];
+        if route.paths.is_empty() {
+            let none = [Cell::default(), Cell::default(), Cell::default(), Cell::styled("no path", Style::Bad)];
+            table.row(own.iter().cloned().chain(none).collect::<Vec<_>>());
+        }
+        for (place, path) in route.paths.iter().enumerate() {
+            let own = if place == 0 { own.to_vec() } else { vec![Cell::default(); own.len()] };
+            table.row(own.into_iter().chain(path_cells(path)).collect::<Vec<_>>());
+        }
+    }
+    table.draw(screen)
+}
+
+fn path_cells(path: &PathReply) -> [Cell; 4] {
+    let style = match path.adjacency {
+        Adjacency::Complete | Adjacency::Local => Style::Good,
+        Adjacency::Glean | Adjacency::Drop => Style::Plain,
+        Adjacency::Incomplete => Style::Warning,
+        Adjacency::Down => Style::Bad,
+    };
+    let labels: String = path.labels.iter().map(|label| format!(" label {label}")).collect();
+    let next_hop = path.next_hop.map_or_else(|| "-".to_owned(), |next_hop| next_hop.to_string());
+    [(next_hop + &labels).into(), path.interface.as_deref().unwrap_or("-").into(), path.weight.into(), Cell::styled(path.adjacency, style)]
+}

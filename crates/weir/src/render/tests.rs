@@ -1,0 +1,349 @@
+//! What tables look like: with an edge, without one, with colours, with hostile names.
+
+use weir_api::*;
+
+use super::*;
+
+const PIPE: Screen = Screen { width: None, colour: false };
+
+fn terminal(width: usize) -> Screen {
+    Screen { width: Some(width), colour: false }
+}
+
+fn sample_table() -> Table {
+    let mut table = Table::new([Column::long("Name"), Column::number("Count"), Column::text("State"), Column::long("Meaning")]);
+    table.row([Cell::from("eth0"), 5.into(), Cell::from("up"), Cell::from("a sentence of some length, not short")]);
+    table.row([Cell::from("a-much-longer-name"), 123_456.into(), Cell::default(), Cell::default()]);
+    table
+}
+
+#[test]
+fn columns_line_up_and_nothing_is_cut_in_a_pipe() {
+    let expected = "\
+Name                 Count  State  Meaning
+eth0                     5  up     a sentence of some length, not short
+a-much-longer-name  123456
+";
+    assert_eq!(sample_table().draw(&PIPE), expected);
+    assert_eq!(sample_table().draw(&terminal(200)), expected);
+}
+
+#[test]
+fn a_narrow_terminal_cuts_long_columns_only() {
+    let expected = "\
+Name              Count  State  Meaning
+eth0                  5  up     a sentence of …
+a-much-longer-…  123456
+";
+    assert_eq!(sample_table().draw(&terminal(47)), expected);
+    for width in 0..100 {
+        let drawn = sample_table().draw(&terminal(width));
+        assert!(drawn.contains("123456") && drawn.contains("up"), "{drawn}");
+        // 6 + 6 + 5 + 6 and three gaps: narrower than that nothing shrinks.
+        assert!(drawn.lines().all(|line| line.chars().count() <= width.max(29)), "{width}: {drawn}");
+    }
+}
+
+#[test]
+fn colours_only_where_they_are_welcome() {
+    let mut table = Table::new([Column::text("A"), Column::text("B")]);
+    table.row([Cell::styled("up", Style::Good), Cell::from("x")]);
+    assert_eq!(table.draw(&PIPE), "A   B\nup  x\n");
+    let colour = Screen { width: None, colour: true };
+    assert_eq!(table.draw(&colour), "\x1b[1mA\x1b[0m   \x1b[1mB\x1b[0m\n\x1b[32mup\x1b[0m  x\n");
+}
+
+#[test]
+fn names_cannot_command_the_terminal() {
+    assert_eq!(harmless("a\x1b[2Jb\n\u{9b}é…"), "a\\u{1b}[2Jb\\n\\u{9b}é…");
+    let mut evil = interface("wan\x1b[31m");
+    evil.description = Some("x\r\x07".to_owned());
+    let reply = Interfaces { interfaces: vec![evil] };
+    for text in [super::interface::list(&reply, &PIPE), super::interface::detail(&reply, &PIPE), super::interface::addresses(&reply, &PIPE)]
+    {
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    }
+}
+
+#[test]
+fn units_are_for_people() {
+    assert_eq!(units::speed(0), "unknown speed");
+    assert_eq!(units::speed(10_000_000_000), "10 Gbit/s");
+    assert_eq!(units::speed(2_500_000_000), "2.5 Gbit/s");
+    assert_eq!(units::speed(9600), "9.6 kbit/s");
+    assert_eq!(units::speed(300), "300 bit/s");
+    assert_eq!(units::seconds(1.25), "1.2 s");
+    assert_eq!(units::seconds(65.9), "1 min 5 s");
+    assert_eq!(units::seconds(3_720.0), "1 h 2 min");
+    assert_eq!(units::seconds(97_200.0), "1 d 3 h");
+    assert_eq!(units::percent(1, 8), "12.5 %");
+    assert_eq!(units::percent(0, 0), "0.0 %");
+}
+
+fn interface(name: &str) -> Interface {
+    Interface {
+        name: name.to_owned(),
+        index: 1,
+        kind: InterfaceKind::Port,
+        parent: None,
+        device: Some("veth0".to_owned()),
+        driver: Some("af-xdp".to_owned()),
+        mac: Some("02:00:00:00:00:01".to_owned()),
+        mtu: 1500,
+        admin: UpDown::Up,
+        link: UpDown::Up,
+        speed: 10_000_000_000,
+        description: None,
+        addresses: vec!["192.0.2.1/24".parse().unwrap()],
+        l2xc: None,
+        sflow: true,
+        rx: Traffic { packets: 100, bytes: 6400, unicast: 97, multicast: 1, broadcast: 2 },
+        tx: Traffic { packets: 98, bytes: 6272, unicast: 98, ..Traffic::default() },
+        rx_errors: 0,
+        tx_errors: 0,
+        drops: 2,
+        drops_by: vec![InterfaceDrop { node: "ip4-input".to_owned(), reason: "ttl-expired".to_owned(), count: 2 }],
+    }
+}
+
+#[test]
+fn interfaces_in_a_list_and_one_by_one() {
+    let reply = Interfaces { interfaces: vec![interface("wan"), Interface { index: 12, l2xc: Some("wan".into()), ..interface("lan") }] };
+    let expected = "\
+Interface  Idx  Admin  Link   MTU  RX packets  RX bytes  TX packets  TX bytes  Drops  Description
+wan          1  up     up    1500         100      6400          98      6272      2
+lan         12  up     up    1500         100      6400          98      6272      2
+";
+    assert_eq!(super::interface::list(&reply, &PIPE), expected);
+    let expected = "\
+Interface  Link  Address
+wan        up    192.0.2.1/24
+lan        up    cross-connected to wan
+           up    192.0.2.1/24
+";
+    assert_eq!(super::interface::addresses(&reply, &PIPE), expected);
+    let one = Interfaces { interfaces: vec![interface("wan")] };
+    let expected = "\
+wan (index 1)
+  kind         port on veth0, af-xdp
+  state        admin up, link up, 10 Gbit/s
+  mac          02:00:00:00:00:01
+  mtu          1500
+  address      192.0.2.1/24
+  sflow        sampled
+      Packets  Bytes  Unicast  Multicast  Broadcast  Errors
+  rx      100   6400       97          1          2       0
+  tx       98   6272       98          0          0       0
+  Drops  Count  Node       Reason
+  total      2
+             2  ip4-input  ttl-expired
+";
+    assert_eq!(super::interface::detail(&one, &PIPE), expected);
+    assert_eq!(super::interface::list(&Interfaces::default(), &PIPE), "no interfaces\n");
+}
+
+#[test]
+fn hardware_hides_zeros_unless_asked() {
+    let counter = |name: &str, value, source| HardwareCounter { name: name.to_owned(), value, source };
+    let port = HardwarePort {
+        interface: "wan".to_owned(),
+        device: "veth0".to_owned(),
+        driver: "af-xdp".to_owned(),
+        mode: "native, copy".to_owned(),
+        mac: None,
+        link: UpDown::Up,
+        speed: 0,
+        rx_queues: 2,
+        tx_queues: 1,
+        max_frame: 3498,
+        counters: vec![counter("rx_ring_full", 7, CounterSource::Xdp), counter("rx_packets", 0, CounterSource::Kernel)],
+    };
+    let reply = Hardware { ports: vec![port] };
+    let expected = "\
+wan on veth0, link up, unknown speed
+  driver af-xdp (native, copy)
+  2 rx queues, 1 tx queue, frames up to 3498 bytes
+  Counter       Value  Source
+  rx_ring_full      7  xdp
+  1 counter at 0 not shown (--all shows them)
+";
+    assert_eq!(super::hardware::hardware(&reply, false, &PIPE), expected);
+    let all = super::hardware::hardware(&reply, true, &PIPE);
+    assert!(all.contains("rx_packets        0  kernel") && !all.contains("--all"), "{all}");
+    let queues = vec![RxQueuePlacement { interface: "wan".to_owned(), queue: 0, worker: 1, core: None }];
+    let placement = super::hardware::rx_placement(&RxPlacement { queues }, &PIPE);
+    assert_eq!(placement, "Interface  Queue  Worker  Core\nwan            0       1   any\n");
+}
+
+#[test]
+fn runtime_looks_as_vpp_users_know_it() {
+    let nodes = vec![NodeRuntime::new("eth-input", 4, 1000, 9000), NodeRuntime::new("ip4-lookup", 3, 0, 0)];
+    let worker = WorkerRuntime { worker: 0, core: Some(1), idle: IdleMode::Sleep, turns: 8, busy_turns: 4, nodes };
+    let reply = Runtime { tsc_mhz: 2600.4, seconds: 12.5, workers: vec![worker] };
+    let expected = "\
+Since 12.5 s, TSC 2600 MHz
+
+Worker 0 (core 1, idle: sleep): 8 turns, 50.0 % busy
+Name        Calls  Packets  Clocks/packet  Packets/call
+eth-input       4     1000           9.00        250.00
+ip4-lookup      3        0           0.00          0.00
+";
+    assert_eq!(super::runtime::runtime(&reply, &PIPE), expected);
+}
+
+#[test]
+fn errors_say_what_they_mean() {
+    let drop = DropCounter {
+        worker: None,
+        node: "ip4-input".to_owned(),
+        reason: "ttl-expired".to_owned(),
+        severity: Severity::Info,
+        sentence: "the packet's TTL ran out".to_owned(),
+        interface: None,
+        count: 12,
+    };
+    let expected = "\
+Count  Node       Reason       Severity  Interface  Meaning
+   12  ip4-input  ttl-expired  info      own        the packet's TTL ran out
+";
+    assert_eq!(super::runtime::errors(&Errors { errors: vec![drop.clone()] }, &PIPE), expected);
+    let by_worker = super::runtime::errors(&Errors { errors: vec![DropCounter { worker: Some(3), ..drop }] }, &PIPE);
+    assert!(by_worker.starts_with("Worker  Count  Node"), "{by_worker}");
+    assert_eq!(super::runtime::errors(&Errors::default(), &PIPE), "no drops\n");
+    let totals = Totals { packets_in: 5, packets_out: 3, drops: [("tx-full".to_owned(), 1)].into(), ..Totals::default() };
+    let text = super::runtime::totals(&totals, &PIPE);
+    assert!(text.contains("  tx-full       1\n") && text.ends_with("under way       1\n"), "{text}");
+}
+
+#[test]
+fn routes_show_each_path() {
+    let path = |next_hop: &str, adjacency| PathReply {
+        next_hop: next_hop.parse().ok(),
+        interface: Some("wan".to_owned()),
+        weight: 1,
+        adjacency,
+        labels: vec![],
+    };
+    let route = |prefix: &str, source, paths| Route { table: 0, prefix: prefix.parse().unwrap(), source, paths };
+    let mut labelled = path("192.0.2.10", Adjacency::Incomplete);
+    labelled.labels = vec![100, 200];
+    let reply = Routes {
+        routes: vec![
+            route("0.0.0.0/0", RouteSource::Static, vec![path("192.0.2.9", Adjacency::Complete), labelled]),
+            route("192.0.2.0/24", RouteSource::Connected, vec![path("", Adjacency::Glean)]),
+            route("198.51.100.0/24", RouteSource::Static, vec![]),
+        ],
+    };
+    let expected = "\
+Prefix           Table  Source     Next hop                        Interface  Weight  Adjacency
+0.0.0.0/0            0  static     192.0.2.9                       wan             1  complete
+                                   192.0.2.10 label 100 label 200  wan             1  incomplete
+192.0.2.0/24         0  connected  -                               wan             1  glean
+198.51.100.0/24      0  static                                                        no path
+";
+    assert_eq!(super::forwarding::routes(&reply, &PIPE), expected);
+}
+
+#[test]
+fn neighbors_without_an_answer_have_no_mac() {
+    let neighbor = Neighbor {
+        interface: "wan".to_owned(),
+        address: "192.0.2.9".parse().unwrap(),
+        mac: None,
+        state: NeighborState::Incomplete,
+        age: Some(0.5),
+    };
+    let expected = "\
+Interface  Address    MAC  State         Age
+wan        192.0.2.9  -    incomplete  0.5 s
+";
+    assert_eq!(super::forwarding::neighbors(&Neighbors { neighbors: vec![neighbor] }, &PIPE), expected);
+}
+
+#[test]
+fn sflow_tells_settings_and_losses() {
+    let reply = Sflow {
+        settings: SflowSettings {
+            sampling_rate: 1000,
+            polling_interval: 0,
+            header_bytes: 128,
+            encoding: SflowEncoding::Expanded,
+            datagram_bytes: 1400,
+            agent_sub_id: 0,
+        },
+        agent: Some("192.0.2.1".parse().unwrap()),
+        collectors: vec![SflowCollector {
+            address: "2001:db8::1".parse().unwrap(),
+            port: 6343,
+            sent: 7,
+            errors: 1,
+            last_error: Some("connection refused".to_owned()),
+        }],
+        workers: vec![SflowWorker { worker: 0, samples_taken: 10, samples_sent: 9, samples_dropped: 1 }],
+        interfaces: vec![SflowInterface { interface: "wan".to_owned(), index: 1, pool: 10_000, samples: 10 }],
+        samples_sent: 9,
+        samples_lost: 0,
+        datagrams: 7,
+    };
+    let expected = "\
+sampling-rate     1 in 1000
+polling-interval  off
+header-bytes      128
+encoding          expanded, datagrams up to 1400 bytes
+agent             192.0.2.1, sub-agent 0
+samples           10 taken, 9 sent, 1 dropped, 0 lost
+datagrams         7
+
+Collector           Sent  Errors
+[2001:db8::1]:6343     7       1
+
+Interface  Idx   Pool  Samples
+wan          1  10000       10
+
+Worker  Taken  Sent  Dropped
+     0     10     9        1
+
+[2001:db8::1]:6343: connection refused
+";
+    assert_eq!(super::sflow::sflow(&reply, &PIPE), expected);
+}
+
+#[test]
+fn traces_are_paragraphs() {
+    let step = |node: &str, description: &str, verdict: &str| TraceStep {
+        node: node.to_owned(),
+        description: description.to_owned(),
+        verdict: verdict.to_owned(),
+    };
+    let steps = vec![step("eth-input", "IP4", "to ip4-input"), step("ip4-input", "ttl 1\nchecksum right", "drop ttl-expired")];
+    let packet = TracedPacket { number: 1, worker: 0, interface: Some("wan".to_owned()), at: 1.25, length: 64, steps };
+    let request = TraceRequest { node: Some("ip4-input".to_owned()), interface: Some("wan".to_owned()), count: 5 };
+    let reply = Trace { filters: vec![TraceFilter { request, left: 4 }], packets: vec![packet] };
+    let expected = "\
+Packet 1 from wan, 64 bytes, worker 0, at 1.250000 s
+  eth-input  -> to ip4-input
+      IP4
+  ip4-input  -> drop ttl-expired
+      ttl 1
+      checksum right
+
+recording 5 packets received on wan from node ip4-input on: 4 still to come
+";
+    assert_eq!(super::trace::trace(&reply, &PIPE), expected);
+    assert!(super::trace::trace(&Trace::default(), &PIPE).starts_with("no packets recorded"));
+}
+
+#[test]
+fn version_is_short() {
+    let version = Version {
+        version: "0.1.0".to_owned(),
+        commit: Some("abc".to_owned()),
+        pid: 7,
+        started: 0,
+        uptime: 90,
+        workers: 1,
+        config_file: Some("/etc/weir.yaml".to_owned()),
+    };
+    let expected = "weir 0.1.0 (abc)\nprocess 7, up 1 min 30 s, 1 worker, configured by /etc/weir.yaml\n";
+    assert_eq!(super::version::version(&version, &PIPE), expected);
+}

@@ -1,0 +1,44 @@
+//! Quantities for people.
+
+/// Bits per second: `10 Gbit/s`; 0 is nobody's speed.
+pub(crate) fn speed(bits: u64) -> String {
+    const STEPS: [(u64, &str); 3] = [(1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1000, "kbit/s")];
+    if bits == 0 {
+        return "unknown speed".to_owned();
+    }
+    for (step, unit) in STEPS {
+        if bits >= step {
+            return if bits.is_multiple_of(step) {
+                format!("{} {unit}", bits / step)
+            } else {
+                format!("{:.1} {unit}", bits as f64 / step as f64)
+            };
+        }
+    }
+    format!("{bits} bit/s")
+}
+
+/// Seconds: `12.3 s`, `4 min 5 s`, `3 h 2 min`, `5 d 3 h`.
+pub(crate) fn seconds(seconds: f64) -> String {
+    if seconds < 60.0 {
+        return format!("{seconds:.1} s");
+    }
+    // Beyond a minute fractions are noise. The cast saturates.
+    let whole = seconds as u64;
+    let (days, hours, minutes) = (whole / 86_400, whole / 3600 % 24, whole / 60 % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes} min {} s", whole % 60),
+        (0, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+/// `1 packet`, `2 packets`.
+pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
+}
+
+/// A part of a whole: `12.5 %`; of nothing, 0.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 { "0.0 %".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
+}
