@@ -30,11 +30,8 @@ Exit codes: 0 done, 1 failed, 2 not understood.";
 #[derive(Debug, Parser)]
 #[command(name = "weir", version, about = ABOUT, after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
-    /// The socket of the router: where `run` listens and the others ask
-    ///
-    /// Without it, `run` listens where the file's `api.socket` says, and the others ask at the
-    /// default place.
-    #[arg(long, global = true, env = "WEIR_SOCKET", value_name = "PATH", value_hint = ValueHint::FilePath)]
+    /// The router's socket [default: /run/weir/api.sock; for `run`, the file's `api.socket`]
+    #[arg(long, global = true, hide_env_values = true, env = "WEIR_SOCKET", value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) socket: Option<PathBuf>,
 
     /// What to do.

@@ -213,6 +213,26 @@ fn a_reader_that_goes_away_is_no_failure() {
     }
 }
 
+/// On a terminal (made by script(1), which Debian always has) tables fit, and colours obey NO_COLOR.
+#[test]
+fn a_terminal_is_fitted() {
+    let place = Place::new();
+    let _server = Server::start(&place.socket(), Arc::new(OneInterface)).unwrap();
+    let on_terminal = |before: &str| {
+        let line = format!("stty cols 100; {before} {} --socket {} show interface", env!("CARGO_BIN_EXE_weir"), place.socket().display());
+        let mut script = Command::new("script");
+        script.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").env_remove("NO_COLOR").stdin(Stdio::null());
+        let (code, text, _) = finished(script.output().unwrap());
+        assert_eq!(code, 0, "{text}");
+        text.replace('\r', "")
+    };
+    let plain = on_terminal("NO_COLOR=1");
+    assert!(!plain.contains('\x1b') && plain.contains('…'), "{plain}");
+    assert!(plain.lines().all(|line| line.chars().count() <= 100), "{plain}");
+    let coloured = on_terminal("");
+    assert!(coloured.contains("\x1b[32mup\x1b[0m"), "{coloured}");
+}
+
 #[test]
 fn completions_are_written_for_each_shell() {
     for (shell, mark) in [("bash", "complete -F _weir"), ("zsh", "#compdef weir"), ("fish", "complete -c weir")] {

@@ -39,6 +39,14 @@ fn everything_is_explained() {
     walk(&Cli::command(), "");
 }
 
+/// The help names the socket's default place, which is the configuration's.
+#[test]
+fn the_default_socket_is_told() {
+    let default = crate::client::default_socket().display().to_string();
+    let help = Cli::command().render_help().to_string();
+    assert!(help.contains(&default), "{help}");
+}
+
 /// Each example in a help text is a command line that is understood.
 #[test]
 fn examples_are_understood() {

@@ -36,11 +36,11 @@ pub(crate) fn routes(reply: &Routes, screen: &Screen) -> String {
     }
     let mut table = Table::new([
         Column::text("Prefix"),
-        Column::number("Table"),
+        Column::number("Table").spare(1),
         Column::text("Source"),
         Column::text("Next hop"),
         Column::long("Interface"),
-        Column::number("Weight"),
+        Column::number("Weight").spare(2),
         Column::text("Adjacency"),
     ]);
     for route in &reply.routes {

@@ -11,16 +11,16 @@ pub(crate) fn list(reply: &Interfaces, screen: &Screen) -> String {
     }
     let mut table = Table::new([
         Column::long("Interface"),
-        Column::number("Idx"),
+        Column::number("Idx").spare(3),
         Column::text("Admin"),
         Column::text("Link"),
-        Column::number("MTU"),
+        Column::number("MTU").spare(4),
         Column::number("RX packets"),
-        Column::number("RX bytes"),
+        Column::number("RX bytes").spare(1),
         Column::number("TX packets"),
-        Column::number("TX bytes"),
+        Column::number("TX bytes").spare(2),
         Column::number("Drops"),
-        Column::long("Description"),
+        Column::long("Description").spare(5),
     ]);
     for interface in &reply.interfaces {
         table.row([

@@ -50,9 +50,9 @@ pub(crate) fn errors(reply: &Errors, screen: &Screen) -> String {
         Column::number("Count"),
         Column::text("Node"),
         Column::text("Reason"),
-        Column::text("Severity"),
+        Column::text("Severity").spare(1),
         Column::long("Interface"),
-        Column::long("Meaning"),
+        Column::long("Meaning").spare(2),
     ];
     if by_worker {
         columns.insert(0, Column::number("Worker"));

@@ -1,8 +1,8 @@
 //! Aligned tables.
 //!
 //! Columns are as wide as their widest cell; numbers stand right. Where a screen has an edge, the
-//! columns that may shrink give way, the widest first, and what does not fit ends in an ellipsis.
-//! Without an edge nothing is ever cut: a script reads the same as a person.
+//! columns that may shrink give way, the widest first, and what does not fit ends in an ellipsis;
+//! if that is not enough, spare columns are left out, the sparest first. Without an edge nothing is ever cut: a script reads the same as a person.
 
 use super::{Screen, harmless};
 
@@ -47,22 +47,35 @@ pub(crate) struct Column {
     title: &'static str,
     right: bool,
     shrinks: bool,
+    /// Columns with the greatest number are left out first; those with 0 never.
+    spare: u8,
 }
 
 impl Column {
     /// Text, whole at any width.
     pub(crate) const fn text(title: &'static str) -> Self {
-        Self { title, right: false, shrinks: false }
+        Self { title, right: false, shrinks: false, spare: 0 }
     }
 
     /// Text that may be cut on a narrow terminal.
     pub(crate) const fn long(title: &'static str) -> Self {
-        Self { title, right: false, shrinks: true }
+        Self { title, right: false, shrinks: true, spare: 0 }
     }
 
     /// A number.
     pub(crate) const fn number(title: &'static str) -> Self {
-        Self { title, right: true, shrinks: false }
+        Self { title, right: true, shrinks: false, spare: 0 }
+    }
+}
+
+impl Column {
+    /// May be left out on a narrow terminal: those with the greatest number first.
+    pub(crate) const fn spare(self, spare: u8) -> Self {
+        Self { spare, ..self }
+    }
+
+    fn narrowest(self, width: usize) -> usize {
+        if self.shrinks { width.min(NARROWEST) } else { width }
     }
 }
 
@@ -118,59 +131,82 @@ impl Table {
 
     /// The table as text, a line a row, with a heading.
     pub(crate) fn draw(&self, screen: &Screen) -> String {
-        let widths = self.widths(screen.width);
+        let layout = self.layout(screen.width);
         let heading: Vec<Cell> = self.columns.iter().map(|column| Cell::styled(column.title, Style::Heading)).collect();
         let mut text = String::new();
         for row in std::iter::once(&heading).chain(&self.rows) {
-            self.draw_row(row, &widths, screen, &mut text);
+            let mut cells: Vec<_> = row.iter().zip(&layout).filter_map(|(cell, place)| Some((cell, place.as_ref()?))).collect();
+            // No spaces at the end of a line.
+            let end = cells.iter().rposition(|(cell, _)| !cell.text.is_empty()).map_or(0, |last| last + 1);
+            cells.truncate(end);
+            draw_row(&cells, screen, &mut text);
         }
         text
     }
 
-    fn draw_row(&self, row: &[Cell], widths: &[usize], screen: &Screen, text: &mut String) {
-        let last = row.iter().rposition(|cell| !cell.text.is_empty());
-        for (place, ((cell, column), width)) in row.iter().zip(&self.columns).zip(widths).enumerate() {
-            if last.is_none_or(|last| place > last) {
-                break;
-            }
-            let shown = cut(&cell.text, *width);
-            let padding = " ".repeat(width.saturating_sub(shown.chars().count()));
-            let shown = screen.styled(&shown, cell.style);
-            match (column.right, Some(place) == last) {
-                (true, _) => *text += &format!("{padding}{shown}"),
-                (false, true) => *text += &shown,
-                (false, false) => *text += &format!("{shown}{padding}"),
-            }
-            if Some(place) != last {
-                *text += &" ".repeat(GAP);
-            }
-        }
-        text.push('\n');
-    }
-
-    fn widths(&self, most: Option<usize>) -> Vec<usize> {
+    /// Where each column stands; none where it is left out.
+    fn layout(&self, most: Option<usize>) -> Vec<Option<Place>> {
         let mut widths: Vec<usize> = self.columns.iter().map(|column| column.title.chars().count()).collect();
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = (*width).max(cell.text.chars().count());
             }
         }
+        let mut layout: Vec<_> = self.columns.iter().zip(widths).map(|(column, width)| Some(Place { column: *column, width })).collect();
         if let Some(most) = most {
-            self.shrink(&mut widths, most);
+            leave_out(&mut layout, most);
+            shrink(&mut layout, most);
         }
-        widths
+        layout
     }
+}
 
-    /// Takes a character from the widest shrinking column until the row fits, or nothing shrinks.
-    fn shrink(&self, widths: &mut [usize], most: usize) {
-        let gaps = GAP * self.columns.len().saturating_sub(1);
-        let mut surplus = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
-        while surplus > 0 {
-            let may_shrink = widths.iter_mut().zip(&self.columns).filter(|(width, column)| column.shrinks && **width > NARROWEST);
-            let Some((widest, _)) = may_shrink.max_by_key(|(width, _)| **width) else { return };
-            *widest -= 1;
-            surplus -= 1;
+/// A column and its width.
+struct Place {
+    column: Column,
+    width: usize,
+}
+
+fn draw_row(cells: &[(&Cell, &Place)], screen: &Screen, text: &mut String) {
+    for (number, (cell, place)) in cells.iter().enumerate() {
+        let shown = cut(&cell.text, place.width);
+        let padding = " ".repeat(place.width.saturating_sub(shown.chars().count()));
+        let shown = screen.styled(&shown, cell.style);
+        let is_last = number + 1 == cells.len();
+        match (place.column.right, is_last) {
+            (true, _) => *text += &format!("{padding}{shown}"),
+            (false, true) => *text += &shown,
+            (false, false) => *text += &format!("{shown}{padding}"),
         }
+        if !is_last {
+            *text += &" ".repeat(GAP);
+        }
+    }
+    text.push('\n');
+}
+
+fn total(layout: &[Option<Place>], width: impl Fn(&Place) -> usize) -> usize {
+    let widths = layout.iter().flatten().map(|place| width(place) + GAP);
+    widths.sum::<usize>().saturating_sub(GAP)
+}
+
+/// Leaves out spare columns until the others can shrink to what is there.
+fn leave_out(layout: &mut [Option<Place>], most: usize) {
+    while total(layout, |place| place.column.narrowest(place.width)) > most {
+        let spare = |place: &&mut Option<Place>| place.as_ref().map_or(0, |place| place.column.spare);
+        match layout.iter_mut().max_by_key(spare) {
+            Some(place) if spare(&place) > 0 => *place = None,
+            _ => return,
+        }
+    }
+}
+
+/// Takes a character from the widest shrinking column until the row fits, or nothing shrinks.
+fn shrink(layout: &mut [Option<Place>], most: usize) {
+    while total(layout, |place| place.width) > most {
+        let may_shrink = layout.iter_mut().flatten().filter(|place| place.column.narrowest(place.width) < place.width);
+        let Some(widest) = may_shrink.max_by_key(|place| place.width) else { return };
+        widest.width -= 1;
     }
 }
 

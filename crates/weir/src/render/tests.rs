@@ -45,6 +45,29 @@ a-much-longer-…  123456
 }
 
 #[test]
+fn spare_columns_are_left_out_when_shrinking_is_not_enough() {
+    let reply = Interfaces { interfaces: vec![interface("wan")] };
+    let heading = |width| {
+        super::interface::list(&reply, &terminal(width))
+            .lines()
+            .next()
+            .unwrap()
+            .split("  ")
+            .map(str::trim)
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(heading(100).len(), 11);
+    assert_eq!(heading(80), ["Interface", "Idx", "Admin", "Link", "RX packets", "RX bytes", "TX packets", "TX bytes", "Drops"]);
+    assert_eq!(heading(20).len(), 6, "what cannot be spared stays");
+    for width in [60, 80, 100, 120] {
+        let drawn = super::interface::list(&reply, &terminal(width));
+        assert!(drawn.lines().all(|line| line.chars().count() <= width), "{width}: {drawn}");
+    }
+}
+
+#[test]
 fn colours_only_where_they_are_welcome() {
     let mut table = Table::new([Column::text("A"), Column::text("B")]);
     table.row([Cell::styled("up", Style::Good), Cell::from("x")]);
