@@ -37,6 +37,10 @@ struct Inner {
 #[derive(Clone)]
 pub struct Domain(Arc<Inner>);
 
+/// A mark in a domain's time, from [`Domain::ticket`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(u64);
+
 /// All places for readers are taken.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooManyReaders;
@@ -78,14 +82,34 @@ impl Domain {
     pub fn retire(&self, value: Box<dyn Send>) {
         // The value was unlinked before this advance; a reader that announces the new epoch, or
         // comes online later, can only find its successor.
-        let epoch = self.0.epoch.fetch_add(1, Ordering::SeqCst) + 1;
+        let Ticket(epoch) = self.ticket();
         self.0.retired.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((epoch, value));
+    }
+
+    /// A mark in time for what is not a box: take it after unlinking something, and reuse that thing
+    /// when [`Domain::passed`] says that every reader has passed the mark.
+    #[must_use]
+    pub fn ticket(&self) -> Ticket {
+        Ticket(self.0.epoch.fetch_add(1, Ordering::SeqCst) + 1)
+    }
+
+    /// Whether no reader can still see what was unlinked before `ticket` was taken.
+    #[must_use]
+    pub fn passed(&self, ticket: Ticket) -> bool {
+        self.oldest().is_none_or(|oldest| ticket.0 <= oldest)
+    }
+
+    /// The epoch that every online reader has announced; `None` when all are offline.
+    fn oldest(&self) -> Option<u64> {
+        // Pairs with the fence in `quiesce`: either its announcement is seen below, or its reads see
+        // what was unlinked before this.
+        fence(Ordering::SeqCst);
+        self.0.places.iter().map(|place| place.seen.load(Ordering::SeqCst)).filter(|&seen| seen != OFFLINE).min()
     }
 
     /// Frees what all readers have passed; returns how many values.
     pub fn reclaim(&self) -> usize {
-        fence(Ordering::SeqCst);
-        let oldest = self.0.places.iter().map(|place| place.seen.load(Ordering::SeqCst)).filter(|&seen| seen != OFFLINE).min();
+        let oldest = self.oldest();
         let free: Vec<_> = {
             let mut retired = self.0.retired.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let split = retired.iter().take_while(|(epoch, _)| oldest.is_none_or(|oldest| *epoch <= oldest)).count();
@@ -185,9 +209,23 @@ impl<T: Send + 'static> Published<T> {
     /// Replaces the value; the old one is freed once no reader can see it (`Domain::reclaim`).
     pub fn publish(&self, value: Box<T>) {
         let old = self.value.swap(Box::into_raw(value), Ordering::AcqRel);
-        // SAFETY: the pointer came from a box, and the swap made us its only owner but for readers,
-        // whom `retire` waits for.
-        self.domain.retire(unsafe { Box::from_raw(old) });
+        self.domain.retire(Box::new(Unlinked(old)));
+    }
+}
+
+/// A value that readers may still see. It becomes a box, which claims to be the only way to its
+/// content, no sooner than it is freed.
+struct Unlinked<T>(*mut T);
+
+// SAFETY: it owns the value and gives no access to it; T may be dropped on another thread.
+unsafe impl<T: Send> Send for Unlinked<T> {}
+
+impl<T> Drop for Unlinked<T> {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from a box and was unlinked by a swap, so this is its only owner;
+        // the domain drops it when every reader has passed, or at the end when no reader is left
+        // (a reader keeps the domain alive).
+        drop(unsafe { Box::from_raw(self.0) });
     }
 }
 
@@ -237,6 +275,22 @@ mod tests {
     }
 
     #[test]
+    fn tickets_wait_for_online_readers_only() {
+        let domain = Domain::new(1);
+        let first = domain.ticket();
+        assert!(domain.passed(first));
+        let mut reader = domain.register().unwrap();
+        reader.quiesce();
+        let second = domain.ticket();
+        assert!(first < second && domain.passed(first) && !domain.passed(second));
+        reader.quiesce();
+        assert!(domain.passed(second));
+        let third = domain.ticket();
+        reader.offline();
+        assert!(domain.passed(third));
+    }
+
+    #[test]
     #[should_panic(expected = "another domain")]
     fn a_guard_of_another_domain_is_refused() {
         let (one, other) = (Domain::new(1), Domain::new(1));
@@ -279,27 +333,79 @@ mod tests {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
+    use crate::sync::UnsafeCell;
+
+    /// Touches a shared cell exclusively when freed; loom refuses that as long as a reader's look at
+    /// the cell has not happened before.
+    struct Canary(Arc<UnsafeCell<u32>>);
+
+    impl Canary {
+        fn new(n: u32) -> Box<Canary> {
+            Box::new(Canary(Arc::new(UnsafeCell::new(n))))
+        }
+        fn look(&self) -> u32 {
+            // SAFETY: the pointer is valid inside the closure; nobody writes but the drop below.
+            self.0.with(|n| unsafe { *n })
+        }
+    }
+
+    impl Drop for Canary {
+        fn drop(&mut self) {
+            // SAFETY: valid inside the closure; loom checks that nobody else is inside.
+            self.0.with_mut(|n| unsafe { *n = 0 });
+        }
+    }
+
+    // SAFETY: the cell inside is only read while shared.
+    unsafe impl Send for Canary {}
+    // SAFETY: as above.
+    unsafe impl Sync for Canary {}
 
     #[test]
-    fn nothing_is_freed_under_a_reader() {
+    fn nothing_is_freed_under_an_online_reader() {
         loom::model(|| {
             let domain = Domain::new(1);
-            let cell = Arc::new(Published::new(&domain, Box::new(Arc::new(1u32))));
+            let cell = Arc::new(Published::new(&domain, Canary::new(1)));
             let mut reader = domain.register().unwrap();
             let shared = cell.clone();
             let thread = loom::thread::spawn(move || {
+                let mut last = 1;
                 for _ in 0..2 {
                     reader.quiesce();
                     let guard = reader.guard().unwrap();
-                    let value = shared.load(&guard).clone();
-                    assert!(*value == 1 || *value == 2);
+                    let now = shared.load(&guard).look();
+                    assert!((last..=2).contains(&now), "{last} {now}");
+                    last = now;
                 }
                 reader.offline();
             });
-            cell.publish(Box::new(Arc::new(2)));
+            cell.publish(Canary::new(2));
             domain.reclaim();
             thread.join().unwrap();
             domain.reclaim();
+            assert_eq!(domain.waiting(), 0);
+        });
+    }
+
+    #[test]
+    fn a_reader_may_sleep_and_wake() {
+        loom::model(|| {
+            let domain = Domain::new(1);
+            let cell = Arc::new(Published::new(&domain, Canary::new(1)));
+            let mut reader = domain.register().unwrap();
+            reader.quiesce();
+            let shared = cell.clone();
+            let thread = loom::thread::spawn(move || {
+                reader.offline();
+                reader.quiesce();
+                let guard = reader.guard().unwrap();
+                assert!((1..=3).contains(&shared.load(&guard).look()));
+            });
+            cell.publish(Canary::new(2));
+            domain.reclaim();
+            thread.join().unwrap();
+            cell.publish(Canary::new(3));
+            assert!(domain.reclaim() > 0);
             assert_eq!(domain.waiting(), 0);
         });
     }

@@ -10,6 +10,8 @@
 #![expect(unsafe_code, reason = "slots are handed from one thread to the other by index; each block says why it is sound")]
 
 use crate::Padded;
+#[cfg(not(loom))]
+use crate::sync::atomic::fence;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, UnsafeCell};
 use std::mem::MaybeUninit;
@@ -149,7 +151,10 @@ impl<T> Producer<T> {
     #[cfg(not(loom))]
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
-        Arc::strong_count(&self.shared) == 1
+        let gone = Arc::strong_count(&self.shared) == 1;
+        // Pairs with the release in the other end's drop: all that it did before is seen after.
+        fence(Ordering::Acquire);
+        gone
     }
 }
 
@@ -188,16 +193,22 @@ impl<T> Consumer<T> {
         Some(value)
     }
 
-    /// Takes up to `most` values; returns how many.
+    /// Takes up to `most` values; returns how many. The producer learns of the room once, at the end.
     #[inline]
     pub fn pop_many(&mut self, most: usize, mut take: impl FnMut(T)) -> usize {
+        /// Publishes also when `take` panics: what was read by then is gone from the ring.
+        struct Publish<'c, T>(&'c mut Consumer<T>);
+        impl<T> Drop for Publish<'_, T> {
+            fn drop(&mut self) {
+                self.0.publish();
+            }
+        }
         let count = self.available().min(most);
-        for _ in 0..count {
-            // If `take` panics, the values read so far are gone and the rest stays: head is only
-            // published below, so publish before handing over what could unwind.
-            let value = self.read();
-            self.publish();
-            take(value);
+        if count > 0 {
+            let ring = Publish(self);
+            for _ in 0..count {
+                take(ring.0.read());
+            }
         }
         count
     }
@@ -214,11 +225,14 @@ impl<T> Consumer<T> {
         self.len() == 0
     }
 
-    /// Whether the other end is gone. What it left can still be taken.
+    /// Whether the other end is gone. What it left can still be taken: ask this first, then empty.
     #[cfg(not(loom))]
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
-        Arc::strong_count(&self.shared) == 1
+        let gone = Arc::strong_count(&self.shared) == 1;
+        // Pairs with the release in the other end's drop: all that it did before is seen after.
+        fence(Ordering::Acquire);
+        gone
     }
 }
 
@@ -371,6 +385,25 @@ mod tests {
                 }
             }
         });
+    }
+
+    #[test]
+    fn a_panic_while_emptying_loses_only_what_was_handed_over() {
+        let value = std::sync::Arc::new(());
+        let (mut producer, mut consumer) = ring(4);
+        for _ in 0..4 {
+            producer.push(value.clone()).unwrap();
+        }
+        let mut taken = 0;
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            consumer.pop_many(4, |_| {
+                taken += 1;
+                assert!(taken < 2, "as the test wants");
+            })
+        }));
+        assert!(caught.is_err());
+        assert_eq!((taken, consumer.len(), std::sync::Arc::strong_count(&value)), (2, 2, 3));
+        assert!(producer.push(value.clone()).is_ok() && producer.push(value.clone()).is_ok() && producer.push(value.clone()).is_err());
     }
 
     #[test]
