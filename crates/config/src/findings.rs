@@ -143,11 +143,6 @@ impl<'t> Findings<'t> {
             && (1..=path.len()).any(|length| path.get(..length).is_some_and(|start| self.broken.contains(&render(start))))
     }
 
-    /// Whether this was said already; two rules may find the same fault.
-    pub(crate) fn is_reported(&self, message: &str) -> bool {
-        self.list.iter().any(|it| it.message == message)
-    }
-
     /// Whether any key at or below this row of the table is broken.
     pub(crate) fn any_broken(&self, pattern: &str) -> bool {
         let below = |broken: &String| broken.strip_prefix(pattern).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));

@@ -175,7 +175,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("sflow.collectors[].address", Ip, REQUIRED, "192.0.2.9", "Its address, IPv4 or IPv6."),
     key("sflow.collectors[].port", Whole(1, 65_535), "6343", "6344", "Its UDP port."),
 
-    key("routes", List(0, 2_000_000), "[]", "[{prefix: 0.0.0.0/0, via: blackhole}]", "Static routes, each prefix once."),
+    key("routes", List(0, 1_000_000), "[]", "[{prefix: 0.0.0.0/0, via: blackhole}]", "Static routes, each prefix once."),
     key("routes[]", Section, "", "{prefix: 0.0.0.0/0, via: 192.0.2.254}", "One route."),
     key("routes[].prefix", Prefix, REQUIRED, "198.51.100.0/24", "What it is for, without host bits."),
     key("routes[].via", Via, REQUIRED, "192.0.2.254", "Where it leads: the address of a next hop, a list of several that share the flows, or `blackhole`. Each next hop lies in a connected subnet."),

@@ -16,6 +16,8 @@
 
 mod apply;
 mod build;
+#[cfg(test)]
+mod cases;
 mod check;
 mod device;
 mod diagnostic;

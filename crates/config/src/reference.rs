@@ -62,7 +62,7 @@ but nothing is sampled, and when a route is for a connected subnet.
 
 ## What a file may be
 
-UTF-8 of at most 64 MiB, one YAML document, at most 2,000,000 keys and values, nested at most 32 deep. Aliases count as what they
+UTF-8 of at most 64 MiB, one YAML document, at most 500,000 commas and opening brackets, at most 1,000,000 keys and values, nested at most 32 deep. Aliases count as what they
 stand for. Tabs in the indentation, control characters, tags and a key that stands twice in its section are refused. Numbers are
 decimal, without leading zeros and without quotes.
 ";

@@ -23,6 +23,9 @@ use crate::findings::{Segment, render};
 pub struct Limits {
     /// Bytes of the file.
     pub bytes: usize,
+    /// Commas and opening brackets: the parser keeps all tokens of a list or section in brackets
+    /// until it ends, some 800 bytes for each of these.
+    pub separators: usize,
     /// Keys, values, lists and sections together, aliases counted as what they stand for.
     pub nodes: usize,
     /// How deep lists and sections may be nested.
@@ -31,7 +34,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 64 << 20, nodes: 2_000_000, depth: 32 }
+        Self { bytes: 64 << 20, separators: 500_000, nodes: 1_000_000, depth: 32 }
     }
 }
 
@@ -126,10 +129,7 @@ pub(crate) struct Tree<'t> {
 
 /// Read the text into a tree, or say the one thing that makes it unreadable.
 pub(crate) fn read<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, FormError> {
-    if text.len() > limits.bytes {
-        let message = format!("the file has {} bytes, more than the {} that are read", text.len(), limits.bytes);
-        return Err(FormError::new(Place::START, message, "a configuration is a few megabytes at most; is this the right file?"));
-    }
+    look_for_too_many(text, limits)?;
     look_for_bad_characters(text)?;
     let mut builder = Builder { limits, nodes: 0, open: Vec::new(), root: None, anchors: HashMap::new(), duplicates: Vec::new() };
     let mut parser = Parser::new_from_str(text);
@@ -148,6 +148,20 @@ fn syntax_error(error: &ScanError) -> FormError {
     let mut found = FormError::new(place, message, "look at the indentation, brackets and quotes here and in the line before");
     found.label = "reading stopped here";
     found
+}
+
+/// Bounds that must hold before the parser sees the text.
+fn look_for_too_many(text: &str, limits: &Limits) -> Result<(), FormError> {
+    if text.len() > limits.bytes {
+        let message = format!("the file has {} bytes, more than the {} that are read", text.len(), limits.bytes);
+        return Err(FormError::new(Place::START, message, "a configuration is a few megabytes at most; is this the right file?"));
+    }
+    let separators = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+    if separators > limits.separators {
+        let message = format!("the file has {separators} commas and opening brackets, more than the {} that are read", limits.separators);
+        return Err(FormError::new(Place::START, message, "write large lists and sections with one item in a line, without brackets"));
+    }
+    Ok(())
 }
 
 /// YAML 1.2, 5.1 forbids control characters and 6.1 tabs in indentation; parsers find them late
@@ -326,25 +340,30 @@ impl<'t> Builder<'t, '_> {
 
     /// Keep the first of equal keys and report the others.
     fn drop_duplicates(&mut self, entries: &mut Vec<Entry<'t>>) {
-        let mut first: HashMap<Cow<'t, str>, Place> = HashMap::with_capacity(entries.len());
-        let path = |key: &str| self.path(Some(key));
-        let mut duplicates = Vec::new();
-        entries.retain(|entry| match first.get(&entry.key) {
-            None => {
-                first.insert(entry.key.clone(), entry.place);
-                true
+        let mut first: HashMap<&str, Place> = HashMap::with_capacity(entries.len());
+        let mut found = Vec::new();
+        let mut second = Vec::new();
+        for (index, entry) in entries.iter().enumerate() {
+            let earlier = *first.entry(&entry.key).or_insert(entry.place);
+            if earlier == entry.place {
+                continue;
             }
-            Some(earlier) => {
+            second.push(index);
+            if self.duplicates.len().saturating_add(found.len()) < MOST_DUPLICATES {
                 let message = format!("the key {} stands here twice", quote(&entry.key));
                 let help = format!("the first is in line {}; keep one of them", earlier.line);
-                if self.duplicates.len() + duplicates.len() < MOST_DUPLICATES {
-                    let path = path(&entry.key);
-                    duplicates.push(FormError { place: entry.place, path, message, label: "the second one", help });
-                }
-                false
+                let path = self.path(Some(&entry.key));
+                found.push(FormError { place: entry.place, path, message, label: "the second one", help });
             }
+        }
+        let mut second = second.into_iter().peekable();
+        let mut index = 0;
+        entries.retain(|_| {
+            let dropped = second.next_if_eq(&index).is_some();
+            index += 1;
+            !dropped
         });
-        self.duplicates.append(&mut duplicates);
+        self.duplicates.append(&mut found);
     }
 
     /// Where reading is: the keys and items that are open, and one more key.

@@ -34,6 +34,9 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
     match kind {
         Kind::Whole(low, high) => whole(text, plain, low, high),
         Kind::Truth if truth(text).is_some() && plain => Ok(()),
+        Kind::Truth if truth(text).is_some() => {
+            problem_with_help(format!("{} in quotes is text", quote(text)), format!("write `{text}` without quotes"))
+        }
         Kind::Truth => problem(format!("{} is neither true nor false", quote(text))),
         Kind::Word(words) => word(text, words),
         Kind::Text(most) => free_text(text, most),

@@ -35,26 +35,38 @@ impl<'n> Walker<'n, '_, '_> {
         }
     }
 
+    /// Report a value, and tell later passes not to judge it.
     fn fault(&mut self, row: &Key, place: Place, message: String, help: Option<String>) {
+        self.fault_in(row, place, message, help);
+        self.findings.mark_broken(&self.path, row.path);
+    }
+
+    fn fault_in(&mut self, row: &Key, place: Place, message: String, help: Option<String>) {
         let example = || format!("for example `{}: {}`", row.name(), row.example);
         let example = if row.path.ends_with("[]") || row.path.is_empty() { format!("for example `{}`", row.example) } else { example() };
         let help = help.unwrap_or(example);
         self.findings.error(place, &self.path, Remark::new(message, format!("expected {}", row.kind.expected()), help));
-        self.findings.mark_broken(&self.path, row.path);
     }
 
     fn scalar(&mut self, row: &'static Key, node: &'n Node<'_>) {
         let (text, plain) = match &node.content {
             Content::Scalar { text, plain } => (text, *plain),
             Content::List(_) => return self.fault(row, node.place, "a list stands here".into(), None),
-            Content::Map(_) => return self.fault(row, node.place, "a section of keys stands here".into(), None),
+            Content::Map(_) => {
+                let help = (row.kind == Kind::Via).then(|| "write it as a list of one: `- next-hop: …`".to_owned());
+                return self.fault(row, node.place, "a section of keys stands here".into(), help);
+            }
         };
         let is_word = matches!(row.kind, Kind::Word(words) if words.contains(&text.as_ref()));
         if !is_word && (node.is_empty() || text.is_empty()) {
             return self.fault(row, node.place, "there is no value here".into(), None);
         }
         if let Err(problem) = value::check(row.kind, text, plain) {
-            self.fault(row, node.place, problem.message, problem.help);
+            self.fault_in(row, node.place, problem.message, problem.help);
+            // An IPv6 address reaches no IPv4 next hop, so nothing else hangs on it.
+            if !(row.kind == Kind::OwnAddress && text.contains(':')) {
+                self.findings.mark_broken(&self.path, row.path);
+            }
         }
     }
 
@@ -74,6 +86,9 @@ impl<'n> Walker<'n, '_, '_> {
         }
         let Some(item_row) = below(row.path).first() else { return };
         for (index, item) in items.iter().enumerate() {
+            if self.findings.is_full() {
+                return;
+            }
             self.path.push(Segment::Item(index));
             self.node(item_row, item, item.place);
             self.path.pop();
@@ -84,6 +99,9 @@ impl<'n> Walker<'n, '_, '_> {
         let Some(entries) = self.map(row, node) else { return };
         let Some(child) = below(row.path).first() else { return };
         for entry in entries {
+            if self.findings.is_full() {
+                return;
+            }
             self.path.push(Segment::Key(&entry.key));
             if let Err(problem) = value::interface_name(&entry.key) {
                 let remark = Remark::new(problem.message, "not a name", problem.help.unwrap_or_default());
@@ -115,6 +133,9 @@ impl<'n> Walker<'n, '_, '_> {
         let rows = below(row.path);
         let driver = node.value("driver").and_then(Node::text).and_then(|text| DRIVERS.iter().copied().find(|driver| *driver == text));
         for entry in entries {
+            if self.findings.is_full() {
+                return;
+            }
             self.path.push(Segment::Key(&entry.key));
             match rows.iter().find(|row| row.name() == entry.key) {
                 Some(row) if foreign(row, driver) => self.foreign_key(row, entry.place, driver),

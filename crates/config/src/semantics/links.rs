@@ -1,6 +1,6 @@
 //! Rules about interfaces, their devices, queues and cross connects.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Rules;
 use crate::device::Device;
@@ -21,6 +21,7 @@ impl Rules<'_, '_> {
     fn l2xc(&mut self) {
         let interfaces = &self.candidate.config.interfaces;
         let mut source_of: HashMap<&str, &str> = HashMap::new();
+        let mut ends: HashSet<&str> = HashSet::new();
         for (name, interface) in interfaces {
             let Some(target) = &interface.l2xc else { continue };
             let at = at!["interfaces", name.as_str(), "l2xc"];
@@ -36,29 +37,29 @@ impl Rules<'_, '_> {
                 self.error(at, message, "the second one", format!("`{first}` is connected to it already"));
             }
             if let Some(other) = interfaces.get(target) {
-                self.l2xc_pair(name, interface, target, other);
+                self.l2xc_mtu(name, interface, target, other);
+                for (end, settings, role) in [(name, interface, "source"), (target, other, "target")] {
+                    if ends.insert(end) && !settings.addresses.is_empty() {
+                        self.l2xc_addresses(end, role, name);
+                    }
+                }
             }
         }
     }
 
-    fn l2xc_pair(&mut self, name: &str, interface: &Interface, target: &str, other: &Interface) {
-        let mtu_broken =
-            self.findings.is_broken(at!["interfaces", name, "mtu"]) || self.findings.is_broken(at!["interfaces", target, "mtu"]);
-        if interface.mtu != other.mtu && !mtu_broken {
+    fn l2xc_mtu(&mut self, name: &str, interface: &Interface, target: &str, other: &Interface) {
+        let broken = self.findings.is_broken(at!["interfaces", name, "mtu"]) || self.findings.is_broken(at!["interfaces", target, "mtu"]);
+        if interface.mtu != other.mtu && !broken {
             let message =
                 format!("the two ends of a cross connect differ in MTU: `{name}` has {}, `{target}` has {}", interface.mtu, other.mtu);
             self.error(at!["interfaces", name, "l2xc"], message, "", "give both the same `mtu`".into());
         }
-        for (end, settings, role) in [(name, interface, "source"), (target, other, "target")] {
-            if !settings.addresses.is_empty() {
-                let message = format!("interface `{end}` is the {role} of a cross connect and has addresses");
-                let help = format!("remove its `addresses`, or the `l2xc` of `{name}`");
-                let at = at!["interfaces", end, "addresses"];
-                if !self.findings.is_reported(&message) {
-                    self.error(at, message, "these are never used", help);
-                }
-            }
-        }
+    }
+
+    fn l2xc_addresses(&mut self, end: &str, role: &str, source: &str) {
+        let message = format!("interface `{end}` is the {role} of a cross connect and has addresses");
+        let help = format!("remove its `addresses`, or the `l2xc` of `{source}`");
+        self.error(at!["interfaces", end, "addresses"], message, "these are never used", help);
     }
 
     /// A Linux device belongs to one interface.
