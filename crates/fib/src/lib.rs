@@ -1,1 +1,37 @@
-//! fib
+//! Forwarding tables: from a destination address to the neighbour that gets the packet.
+//!
+//! ```text
+//! address ──Fib4──► group ──Nexthops::choose(hash)──► adjacency ──► MAC, interface, MTU
+//! ```
+//!
+//! * [`Fib4`] maps addresses to group numbers. Routes change in place while workers look up; nobody
+//!   waits. [`Fib4Writer`] is the one hand that changes it, with the exact routes beside.
+//! * [`Nexthops`] is a snapshot of groups and adjacencies. [`NexthopTable`] is the cold side that
+//!   makes snapshots: it keeps equal groups once, counts who uses them, and spreads weights over
+//!   buckets. A path that goes down changes the groups that hold it, never the routes.
+//! * [`Adjacency`] is the end of a path. The MAC address and state of a neighbour are one atomic
+//!   word, so that completing or moving a neighbour is one store.
+//!
+//! # The order of changes
+//!
+//! A worker holds one snapshot for a whole turn but sees routes change at once. So whoever changes
+//! both keeps to this order, and then no packet is sent by a group that its route did not mean:
+//!
+//! 1. take groups from [`NexthopTable::acquire`] and publish the snapshot;
+//! 2. wait until every reader has passed (`Domain::ticket`, `Domain::passed`);
+//! 3. insert, replace and remove routes;
+//! 4. only then [`NexthopTable::release`] the groups that no route uses any more.
+
+#![forbid(unsafe_code)]
+
+mod adjacency;
+mod fib4;
+mod group;
+mod nexthops;
+mod writer;
+
+pub use adjacency::{Adjacency, AdjacencyKind, NeighborState};
+pub use fib4::{Fib4, MAX_GROUP};
+pub use group::{Group, GroupError, LabelStack, MAX_BUCKETS, Path};
+pub use nexthops::{DROP, NexthopTable, Nexthops};
+pub use writer::{Fib4Writer, FibError, Memory};

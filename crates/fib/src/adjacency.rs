@@ -1,0 +1,217 @@
+//! The end of a path: what happens to a packet that takes it.
+//!
+//! Everything but the neighbour's MAC address and state is fixed; a change of MTU or interface is a
+//! new adjacency in the next snapshot. The MAC address and the state lie in one atomic word: the
+//! control thread completes, moves or fails a neighbour with one store while workers forward, and a
+//! worker never sees the address of one moment with the state of another.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What an adjacency does with packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AdjacencyKind {
+    /// Sends them to a neighbour.
+    Neighbor,
+    /// Belongs to the router's own addresses.
+    Local,
+    /// Stands for a connected subnet: the destination itself is the neighbour, yet to be found.
+    Glean,
+    /// Drops them silently.
+    Blackhole,
+    /// Drops them and tells the sender that the network is unreachable.
+    Drop,
+}
+
+/// What is known of a neighbour (RFC 4861 7.3.2's states, used for ARP too).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum NeighborState {
+    /// Asked for, no answer yet.
+    Incomplete = 0,
+    /// Did not answer.
+    Failed = 1,
+    /// Answered not long ago.
+    Reachable = 2,
+    /// Answered once; used as it is, to be confirmed when used.
+    Stale = 3,
+    /// Being confirmed; used meanwhile.
+    Probe = 4,
+    /// Configured by hand; never asked for.
+    Static = 5,
+}
+
+impl NeighborState {
+    /// Whether packets can be sent to the MAC address.
+    #[inline]
+    #[must_use]
+    pub fn is_usable(self) -> bool {
+        matches!(self, NeighborState::Reachable | NeighborState::Stale | NeighborState::Probe | NeighborState::Static)
+    }
+}
+
+/// Set in the word when packets can be sent; then the state, then 48 bits of address.
+const USABLE: u64 = 1 << 63;
+const STATE_SHIFT: u32 = 48;
+const MAC_MASK: u64 = (1 << STATE_SHIFT) - 1;
+
+/// The end of a path. In a cache line of its own, since its neighbours have other writers.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct Adjacency {
+    /// What it does.
+    pub kind: AdjacencyKind,
+    /// Index of the interface that packets leave by (for `Local`: that the address is on).
+    pub interface: u32,
+    /// IPv4 address of the neighbour, in host order; 0 when it has none.
+    pub address: u32,
+    /// The longest layer 3 packet that it takes, in bytes.
+    pub mtu: u32,
+    /// MAC address that packets are sent from.
+    pub source_mac: [u8; 6],
+    rewrite: AtomicU64,
+    used: AtomicBool,
+}
+
+impl Adjacency {
+    fn new(kind: AdjacencyKind, interface: u32, address: u32, mtu: u32, source_mac: [u8; 6]) -> Adjacency {
+        Adjacency { kind, interface, address, mtu, source_mac, rewrite: AtomicU64::new(0), used: AtomicBool::new(false) }
+    }
+
+    /// A neighbour behind an interface, not known yet.
+    #[must_use]
+    pub fn neighbor(interface: u32, address: u32, mtu: u32, source_mac: [u8; 6]) -> Adjacency {
+        Adjacency::new(AdjacencyKind::Neighbor, interface, address, mtu, source_mac)
+    }
+
+    /// A connected subnet.
+    #[must_use]
+    pub fn glean(interface: u32, mtu: u32, source_mac: [u8; 6]) -> Adjacency {
+        Adjacency::new(AdjacencyKind::Glean, interface, 0, mtu, source_mac)
+    }
+
+    /// The router's own addresses on an interface.
+    #[must_use]
+    pub fn local(interface: u32) -> Adjacency {
+        Adjacency::new(AdjacencyKind::Local, interface, 0, 0, [0; 6])
+    }
+
+    /// A silent end.
+    #[must_use]
+    pub fn blackhole() -> Adjacency {
+        Adjacency::new(AdjacencyKind::Blackhole, 0, 0, 0, [0; 6])
+    }
+
+    /// An end that tells the sender.
+    #[must_use]
+    pub fn unreachable() -> Adjacency {
+        Adjacency::new(AdjacencyKind::Drop, 0, 0, 0, [0; 6])
+    }
+
+    /// The same neighbour, with what is known of it, under another MTU and source address.
+    #[must_use]
+    pub fn with_link(&self, mtu: u32, source_mac: [u8; 6]) -> Adjacency {
+        let twin = Adjacency::new(self.kind, self.interface, self.address, mtu, source_mac);
+        twin.rewrite.store(self.rewrite.load(Ordering::Relaxed), Ordering::Relaxed);
+        twin
+    }
+
+    /// The neighbour's MAC address, if packets can be sent to it.
+    #[inline(always)]
+    #[must_use]
+    pub fn rewrite(&self) -> Option<[u8; 6]> {
+        let word = self.rewrite.load(Ordering::Relaxed);
+        (word & USABLE != 0).then(|| unpack(word))
+    }
+
+    /// What is known of the neighbour.
+    #[inline]
+    #[must_use]
+    pub fn state(&self) -> NeighborState {
+        match (self.rewrite.load(Ordering::Relaxed) & !USABLE) >> STATE_SHIFT {
+            1 => NeighborState::Failed,
+            2 => NeighborState::Reachable,
+            3 => NeighborState::Stale,
+            4 => NeighborState::Probe,
+            5 => NeighborState::Static,
+            _ => NeighborState::Incomplete,
+        }
+    }
+
+    /// The MAC address last known, whatever the state; zero when there was none.
+    #[must_use]
+    pub fn mac(&self) -> [u8; 6] {
+        unpack(self.rewrite.load(Ordering::Relaxed))
+    }
+
+    /// Tells what is known of the neighbour; workers see address and state change together.
+    pub fn set_neighbor(&self, state: NeighborState, mac: [u8; 6]) {
+        let usable = if state.is_usable() { USABLE } else { 0 };
+        self.rewrite.store(usable | (state as u64) << STATE_SHIFT | pack(mac), Ordering::Relaxed);
+    }
+
+    /// Changes the state and keeps the address. For the one thread that writes neighbours.
+    pub fn set_state(&self, state: NeighborState) {
+        self.set_neighbor(state, self.mac());
+    }
+
+    /// Notes that a packet was sent; writes only the first time, so that workers share the line.
+    #[inline(always)]
+    pub fn note_used(&self) {
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a packet was sent since this was asked last.
+    #[must_use]
+    pub fn take_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
+    }
+}
+
+fn pack(mac: [u8; 6]) -> u64 {
+    let [a, b, c, d, e, f] = mac;
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
+#[inline(always)]
+fn unpack(word: u64) -> [u8; 6] {
+    let [_, _, mac @ ..] = (word & MAC_MASK).to_be_bytes();
+    mac
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAC: [u8; 6] = [0x02, 0xfe, 0x80, 0x01, 0x00, 0xff];
+
+    #[test]
+    fn address_and_state_change_together() {
+        let neighbor = Adjacency::neighbor(3, 0x0a00_0001, 1500, [2, 0, 0, 0, 0, 1]);
+        assert_eq!((neighbor.state(), neighbor.rewrite(), neighbor.mac()), (NeighborState::Incomplete, None, [0; 6]));
+        use NeighborState::{Failed, Incomplete, Probe, Reachable, Stale, Static};
+        for (state, usable) in [(Failed, false), (Reachable, true), (Stale, true), (Probe, true), (Static, true), (Incomplete, false)] {
+            neighbor.set_neighbor(state, MAC);
+            assert_eq!((neighbor.state(), neighbor.rewrite()), (state, usable.then_some(MAC)));
+        }
+        neighbor.set_state(Reachable);
+        assert_eq!(neighbor.rewrite(), Some(MAC));
+        let twin = neighbor.with_link(9000, [2, 0, 0, 0, 0, 2]);
+        assert_eq!((twin.rewrite(), twin.mtu, twin.address), (Some(MAC), 9000, 0x0a00_0001));
+    }
+
+    #[test]
+    fn use_is_noted_until_asked() {
+        let neighbor = Adjacency::glean(1, 1500, MAC);
+        assert!(!neighbor.take_used());
+        neighbor.note_used();
+        neighbor.note_used();
+        assert!(neighbor.take_used() && !neighbor.take_used());
+    }
+
+    #[test]
+    fn fills_one_cache_line() {
+        assert_eq!(size_of::<Adjacency>(), 64);
+    }
+}

@@ -1,0 +1,219 @@
+//! The IPv4 table that workers read: a trie of 16, 8 and 8 bits over atomic words.
+//!
+//! The root has an entry for each first half of an address. An entry is a leaf (the group, and the
+//! length of the route that it comes from) or leads to a block of 256 entries for the next octet. A
+//! lookup is one to three loads. Routes longer than /16 are what makes blocks, so a table of a few
+//! routes is the root alone, 256 KiB.
+//!
+//! Blocks live in chunks that are allocated once and never move, so a reader needs no lock and no
+//! reference count. One writer (see `writer.rs`) fills a block before it stores the entry that leads
+//! to it, and hands a block that fell empty to another prefix only when every reader has passed a
+//! quiescent state. A reader that does not take part in that protocol could see the answer of another
+//! prefix, never anything worse.
+//!
+//! A route that covers many entries is written entry by entry: for a moment some addresses have the
+//! new answer and some the old, but each has one of the two.
+//!
+//! Batches overlap their waits for memory: all loads of one level are issued before the first of the
+//! next, and no branch depends on what a load brings.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use zerocopy::FromZeros;
+
+/// Entries of the root: one for each value of an address's upper half.
+const ROOT: usize = 1 << 16;
+/// Entries of a block.
+pub(crate) const BLOCK: usize = 256;
+/// Blocks of a chunk.
+const CHUNK_BLOCKS: usize = 1024;
+const CHUNK: usize = CHUNK_BLOCKS * BLOCK;
+/// Chunks of a table.
+const CHUNKS: usize = 1024;
+/// Blocks of a table: enough for a million routes longer than /16 that share no block.
+pub(crate) const MAX_BLOCKS: u32 = (CHUNKS * CHUNK_BLOCKS) as u32;
+
+const GROUP_BITS: u32 = 25;
+const GROUP_MASK: u32 = (1 << GROUP_BITS) - 1;
+const BLOCK_FLAG: u32 = 1 << 31;
+
+/// The highest group number that a route can have.
+pub const MAX_GROUP: u32 = GROUP_MASK;
+
+/// How many lookups are staged together.
+const STAGE: usize = 256;
+
+/// What a slot of the trie holds: bit 31 tells a block (number below) from a leaf (6 bits of prefix
+/// length, 25 bits of group). Zero is a leaf: no route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Entry(u32);
+
+impl Entry {
+    pub(crate) const NO_ROUTE: Entry = Entry(0);
+
+    pub(crate) fn leaf(len: u8, group: u32) -> Entry {
+        Entry(u32::from(len) << GROUP_BITS | (group & GROUP_MASK))
+    }
+
+    pub(crate) fn block(number: u32) -> Entry {
+        Entry(BLOCK_FLAG | number)
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_block(self) -> bool {
+        self.0 & BLOCK_FLAG != 0
+    }
+
+    /// Number of the block that this leads to.
+    #[inline(always)]
+    pub(crate) fn number(self) -> u32 {
+        self.0 & !BLOCK_FLAG
+    }
+
+    /// Length of the route that this leaf comes from.
+    pub(crate) fn len(self) -> u8 {
+        (self.0 >> GROUP_BITS) as u8
+    }
+}
+
+type Root = [AtomicU32; ROOT];
+type Chunk = [AtomicU32; CHUNK];
+
+/// The IPv4 table as readers see it.
+pub struct Fib4 {
+    root: Box<Root>,
+    chunks: Box<[OnceLock<Box<Chunk>>; CHUNKS]>,
+}
+
+impl Fib4 {
+    /// An empty table; `None` when there is no memory for it.
+    pub(crate) fn new() -> Option<Fib4> {
+        let chunks: Box<[OnceLock<Box<Chunk>>]> = (0..CHUNKS).map(|_| OnceLock::new()).collect();
+        Some(Fib4 { root: Root::new_box_zeroed().ok()?, chunks: chunks.try_into().ok()? })
+    }
+
+    /// The group of the longest prefix that covers `address` (in host order); 0 when there is none.
+    #[inline]
+    #[must_use]
+    pub fn lookup(&self, address: u32) -> u32 {
+        let mut entry = load(self.root_slot(address));
+        if entry.is_block() {
+            entry = self.step(entry, address >> 8);
+            if entry.is_block() {
+                entry = self.step(entry, address);
+            }
+        }
+        entry.0 & GROUP_MASK
+    }
+
+    /// Looks up many addresses so that their waits for memory overlap. Stops at the end of the
+    /// shorter slice.
+    #[inline]
+    pub fn lookup_batch(&self, addresses: &[u32], groups: &mut [u32]) {
+        for (addresses, groups) in addresses.chunks(STAGE).zip(groups.chunks_mut(STAGE)) {
+            self.stage(addresses, groups);
+        }
+    }
+
+    /// Up to [`STAGE`] lookups, level by level. `deeper` lists those that are not at a leaf yet; it is
+    /// filled without a branch, because a branch on a value still on its way stops the others.
+    #[inline(always)]
+    fn stage(&self, addresses: &[u32], groups: &mut [u32]) {
+        let mut deeper = [0u8; STAGE];
+        let mut count = 0usize;
+        for (number, (&address, group)) in addresses.iter().zip(groups.iter_mut()).enumerate() {
+            let entry = load(self.root_slot(address));
+            *group = entry.0;
+            deeper[count & (STAGE - 1)] = number as u8;
+            count += usize::from(entry.is_block());
+        }
+        for shift in [8, 0] {
+            if count == 0 {
+                break;
+            }
+            count = self.descend(addresses, groups, &mut deeper, count, shift);
+        }
+        for group in groups {
+            *group &= GROUP_MASK;
+        }
+    }
+
+    /// Takes the first `count` lookups of `deeper` one level down; returns how many go further.
+    #[inline(always)]
+    fn descend(&self, addresses: &[u32], groups: &mut [u32], deeper: &mut [u8; STAGE], count: usize, shift: u32) -> usize {
+        let mut further = 0usize;
+        for at in 0..count.min(STAGE) {
+            let number = deeper[at];
+            let (Some(&address), Some(group)) = (addresses.get(usize::from(number)), groups.get_mut(usize::from(number))) else { break };
+            let entry = self.step(Entry(*group), address >> shift);
+            *group = entry.0;
+            deeper[further & (STAGE - 1)] = number;
+            further += usize::from(entry.is_block());
+        }
+        further
+    }
+
+    /// The slot of the root for an address.
+    #[inline(always)]
+    pub(crate) fn root_slot(&self, address: u32) -> &AtomicU32 {
+        &self.root[(address >> 16) as usize]
+    }
+
+    /// Slots of the root, in order of addresses.
+    pub(crate) fn root(&self) -> &[AtomicU32] {
+        &self.root[..]
+    }
+
+    /// The entry of a block for an octet (the low 8 bits of `octet`).
+    #[inline(always)]
+    fn step(&self, block: Entry, octet: u32) -> Entry {
+        let number = block.number() as usize;
+        match self.chunks[(number / CHUNK_BLOCKS) % CHUNKS].get() {
+            Some(chunk) => load(&chunk[(number % CHUNK_BLOCKS) * BLOCK + (octet as usize % BLOCK)]),
+            // Not reached: the chunk was there before an entry led into it.
+            None => Entry::NO_ROUTE,
+        }
+    }
+
+    /// The slots of a block; empty if its chunk does not exist.
+    pub(crate) fn block(&self, number: u32) -> &[AtomicU32] {
+        let number = number as usize;
+        let chunk = self.chunks.get(number / CHUNK_BLOCKS).and_then(OnceLock::get);
+        let start = (number % CHUNK_BLOCKS) * BLOCK;
+        chunk.and_then(|chunk| chunk.get(start..start + BLOCK)).unwrap_or(&[])
+    }
+
+    /// Makes sure that the chunk of a block exists. `false` when there is no memory or no such block.
+    pub(crate) fn provide(&self, number: u32) -> bool {
+        let Some(place) = self.chunks.get(number as usize / CHUNK_BLOCKS) else { return false };
+        if place.get().is_some() {
+            return true;
+        }
+        Chunk::new_box_zeroed().is_ok_and(|chunk| place.set(chunk).is_ok())
+    }
+
+    /// Bytes before the first block: the root and the directory of chunks.
+    pub(crate) fn fixed_bytes() -> usize {
+        size_of::<Root>() + size_of::<[OnceLock<Box<Chunk>>; CHUNKS]>()
+    }
+}
+
+impl std::fmt::Debug for Fib4 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let chunks = self.chunks.iter().filter(|chunk| chunk.get().is_some()).count();
+        f.debug_struct("Fib4").field("chunks", &chunks).finish_non_exhaustive()
+    }
+}
+
+/// Reads a slot. Acquire, so that the block that an entry leads to is seen as its writer filled it.
+#[inline(always)]
+pub(crate) fn load(slot: &AtomicU32) -> Entry {
+    Entry(slot.load(Ordering::Acquire))
+}
+
+/// Writes a slot. Release, so that a block is seen filled by whoever sees the entry leading to it.
+#[inline(always)]
+pub(crate) fn store(slot: &AtomicU32, entry: Entry) {
+    slot.store(entry.0, Ordering::Release);
+}

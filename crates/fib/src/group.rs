@@ -1,0 +1,237 @@
+//! Paths, the groups that hold them, and how weights become buckets.
+//!
+//! A group is its content: two routes over the same paths share one group. A label stack is part of
+//! a path's identity, so that two stacks over one neighbour stay two paths.
+//!
+//! A group of several paths has a power of two of buckets, at most [`MAX_BUCKETS`]; a flow's hash picks
+//! one. Buckets are shared out by weight once, as if every path were up; only the buckets of paths that
+//! are down go to the others. So a failure moves the flows of the failed path and nobody else's, and
+//! they all come back when it does.
+
+use crate::nexthops::DROP;
+
+/// The most buckets of a group, and so the most paths.
+pub const MAX_BUCKETS: usize = 64;
+
+/// Labels to push, outermost first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub struct LabelStack(pub Vec<u32>);
+
+/// One way that packets of a group can take.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Path {
+    /// Number of the adjacency at its end.
+    pub adjacency: u32,
+    /// Its share, relative to the other paths; at least 1.
+    pub weight: u32,
+    /// Labels that are pushed on the way.
+    pub labels: LabelStack,
+}
+
+impl Path {
+    /// A path of weight 1 without labels.
+    #[must_use]
+    pub fn to(adjacency: u32) -> Path {
+        Path { adjacency, weight: 1, labels: LabelStack::default() }
+    }
+}
+
+/// Why paths are no group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GroupError {
+    /// There is none.
+    #[error("a group needs at least one path")]
+    Empty,
+    /// There are more than buckets.
+    #[error("a group of {0} paths; {MAX_BUCKETS} is the most")]
+    TooManyPaths(usize),
+    /// A weight is 0.
+    #[error("a path of weight 0 would never be taken")]
+    NoWeight,
+    /// A path ends in an adjacency that does not exist.
+    #[error("there is no adjacency {0}")]
+    UnknownAdjacency(u32),
+}
+
+/// Paths in a fixed order, so that equal groups are equal values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Group(Vec<Path>);
+
+impl Group {
+    /// A group of these paths; their order does not matter. Equal paths count together.
+    ///
+    /// # Errors
+    /// When there are none or too many, or one has no weight.
+    pub fn new(paths: impl IntoIterator<Item = Path>) -> Result<Group, GroupError> {
+        let mut paths: Vec<Path> = paths.into_iter().collect();
+        if paths.iter().any(|path| path.weight == 0) {
+            return Err(GroupError::NoWeight);
+        }
+        paths.sort_by(|a, b| (a.adjacency, &a.labels).cmp(&(b.adjacency, &b.labels)));
+        paths.dedup_by(|next, kept| {
+            let same = next.adjacency == kept.adjacency && next.labels == kept.labels;
+            if same {
+                kept.weight = kept.weight.saturating_add(next.weight);
+            }
+            same
+        });
+        match paths.len() {
+            0 => Err(GroupError::Empty),
+            1..=MAX_BUCKETS => Ok(Group::reduced(paths)),
+            many => Err(GroupError::TooManyPaths(many)),
+        }
+    }
+
+    /// Divides the weights by what they have in common: 2:4 is 1:2.
+    fn reduced(mut paths: Vec<Path>) -> Group {
+        let common = paths.iter().map(|path| path.weight).fold(0, greatest_common_divisor).max(1);
+        paths.iter_mut().for_each(|path| path.weight /= common);
+        Group(paths)
+    }
+
+    /// The paths.
+    #[must_use]
+    pub fn paths(&self) -> &[Path] {
+        &self.0
+    }
+
+    /// The adjacency of each bucket, when the paths for which `is_up` holds are up; their number is a
+    /// power of two. One bucket to [`DROP`] when none is.
+    pub(crate) fn buckets(&self, is_up: impl Fn(u32) -> bool) -> Vec<u32> {
+        let up: Vec<bool> = self.0.iter().map(|path| is_up(path.adjacency)).collect();
+        let shares = self.shares();
+        let mut buckets: Vec<Option<u32>> = Vec::with_capacity(MAX_BUCKETS);
+        for ((path, &share), &up) in self.0.iter().zip(&shares).zip(&up) {
+            buckets.extend(std::iter::repeat_n(up.then_some(path.adjacency), share));
+        }
+        // What is left without a path goes to the others in turn, each as often as its weight.
+        let mut others = self
+            .0
+            .iter()
+            .zip(&shares)
+            .zip(&up)
+            .filter(|(_, up)| **up)
+            .flat_map(|((path, &share), _)| std::iter::repeat_n(path.adjacency, share))
+            .collect::<Vec<_>>();
+        if others.is_empty() {
+            return vec![DROP];
+        }
+        let step = coprime_step(others.len());
+        others = (0..others.len()).map(|n| others[n * step % others.len()]).collect();
+        let mut others = others.iter().cycle();
+        let buckets: Vec<u32> = buckets.into_iter().map(|bucket| bucket.or_else(|| others.next().copied()).unwrap_or(DROP)).collect();
+        match buckets.first() {
+            Some(&only) if buckets.iter().all(|&bucket| bucket == only) => vec![only],
+            _ => buckets,
+        }
+    }
+
+    /// How many buckets each path gets: exactly by weight when the weights add up to a power of two
+    /// that fits, else by the largest remainders of [`MAX_BUCKETS`], at least one each.
+    fn shares(&self) -> Vec<usize> {
+        let total: u64 = self.0.iter().map(|path| u64::from(path.weight)).sum();
+        let buckets = if total.is_power_of_two() && total <= MAX_BUCKETS as u64 { total } else { MAX_BUCKETS as u64 };
+        // One bucket is everybody's; what is left is shared by weight.
+        let ideal = |weight: u32| u64::from(weight) * buckets;
+        let mut shares: Vec<usize> = self.0.iter().map(|path| (ideal(path.weight) / total).max(1) as usize).collect();
+        let wanted = buckets as usize;
+        loop {
+            let given: usize = shares.iter().sum();
+            if given == wanted {
+                return shares;
+            }
+            // The path that is furthest below (or above) its ideal gets (or gives) one.
+            let error = |n: &usize| (shares[*n] as i64 * total as i64) - ideal(self.0[*n].weight) as i64;
+            let all = 0..shares.len();
+            let chosen = if given < wanted { all.min_by_key(error) } else { all.filter(|&n| shares[n] > 1).max_by_key(error) };
+            let Some(chosen) = chosen else { return shares };
+            if given < wanted {
+                shares[chosen] += 1;
+            } else {
+                shares[chosen] -= 1;
+            }
+        }
+    }
+}
+
+fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+/// A step that visits all of `n` places, far apart from one to the next.
+fn coprime_step(n: usize) -> usize {
+    let near_golden = (n * 5 / 8).max(1);
+    (near_golden..=n).find(|&step| greatest_common_divisor(step as u32, n as u32) == 1).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weighted(weights: &[u32]) -> Group {
+        let path = |(n, &weight): (usize, &u32)| Path { weight, ..Path::to(n as u32 + 1) };
+        Group::new(weights.iter().enumerate().map(path)).unwrap()
+    }
+
+    fn shares(buckets: &[u32], adjacency: u32) -> usize {
+        buckets.iter().filter(|&&bucket| bucket == adjacency).count()
+    }
+
+    #[test]
+    fn equal_content_is_an_equal_group() {
+        let one = Group::new([Path::to(2), Path::to(1)]).unwrap();
+        assert_eq!(one, Group::new([Path::to(1), Path::to(2)]).unwrap());
+        assert_eq!(one, Group::new([Path { weight: 7, ..Path::to(1) }, Path { weight: 7, ..Path::to(2) }]).unwrap());
+        let doubled = Group::new([Path::to(1), Path::to(2), Path::to(1)]).unwrap();
+        assert_eq!(doubled, weighted(&[2, 1]));
+        let labelled =
+            Group::new([Path { labels: LabelStack(vec![100]), ..Path::to(1) }, Path { labels: LabelStack(vec![200]), ..Path::to(1) }]);
+        assert_eq!(labelled.unwrap().paths().len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_group_is_refused() {
+        assert_eq!(Group::new([]), Err(GroupError::Empty));
+        assert_eq!(Group::new((0..65).map(Path::to)), Err(GroupError::TooManyPaths(65)));
+        assert_eq!(Group::new([Path { weight: 0, ..Path::to(1) }]), Err(GroupError::NoWeight));
+    }
+
+    #[test]
+    fn buckets_follow_weights() {
+        let all = |group: &Group| group.buckets(|_| true);
+        assert_eq!(all(&weighted(&[9])), [1]);
+        assert_eq!(all(&weighted(&[1, 1])), [1, 2]);
+        assert_eq!(all(&weighted(&[3, 1])), [1, 1, 1, 2]);
+        let thirds = all(&weighted(&[1, 1, 1]));
+        assert_eq!((thirds.len(), shares(&thirds, 1), shares(&thirds, 2), shares(&thirds, 3)), (64, 22, 21, 21));
+        let lopsided = all(&weighted(&[u32::MAX, 1]));
+        assert_eq!((lopsided.len(), shares(&lopsided, 2)), (64, 1));
+        let crowd = all(&weighted(&[1; 64]));
+        assert!((1..=64).all(|n| shares(&crowd, n) == 1));
+        let mut heavy = [1; 64];
+        heavy[0] = 1000;
+        assert_eq!(all(&weighted(&heavy)).len(), 64);
+    }
+
+    #[test]
+    fn a_failure_moves_only_the_failed_paths_flows() {
+        let group = weighted(&[1, 1, 1, 1]);
+        let before = group.buckets(|_| true);
+        let group3 = weighted(&[2, 1, 1, 2, 1]);
+        for (group, before) in [(&group, before), (&group3, group3.buckets(|_| true))] {
+            let after = group.buckets(|adjacency| adjacency != 2);
+            assert_eq!(after.len(), before.len());
+            assert!(before.iter().zip(&after).all(|(&was, &is)| if was == 2 { is != 2 && is != DROP } else { is == was }));
+        }
+        let last = group.buckets(|adjacency| adjacency == 4);
+        assert_eq!(last, [4]);
+        assert_eq!(group.buckets(|_| false), [DROP]);
+    }
+
+    #[test]
+    fn flows_of_a_failed_path_are_spread_over_all_others() {
+        let group = weighted(&[1, 1, 1]);
+        let after = group.buckets(|adjacency| adjacency != 1);
+        assert_eq!((shares(&after, 2), shares(&after, 3)), (32, 32));
+    }
+}

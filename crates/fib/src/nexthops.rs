@@ -1,0 +1,383 @@
+//! Groups and adjacencies: the snapshot that workers read and the table that makes it.
+//!
+//! [`Nexthops`] is immutable and cheap to clone; it is published as a part of the workers' tables. A
+//! group of one path is 16 bytes with the adjacency inside; only a group of several has a bucket table
+//! elsewhere. What is out of range is [`DROP`], so nothing here can fail or panic.
+//!
+//! [`NexthopTable`] belongs to the control thread. It keeps each group once, with the number of routes
+//! that use it, and rebuilds the buckets of exactly those groups that hold a path which goes down or
+//! comes up: what that costs does not depend on how many routes there are.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::group::{Group, GroupError, MAX_BUCKETS};
+use crate::{Adjacency, AdjacencyKind};
+
+/// The adjacency, and the group, of what has no route.
+pub const DROP: u32 = 0;
+
+type Buckets = [u32; MAX_BUCKETS];
+
+/// A group as workers read it.
+#[derive(Clone, Debug, Default)]
+struct GroupEntry {
+    /// The adjacency of bucket 0, and of all when there is one path.
+    first: u32,
+    /// Number of buckets less one; they are a power of two.
+    mask: u32,
+    buckets: Option<Arc<Buckets>>,
+}
+
+const _: () = assert!(size_of::<GroupEntry>() == 16);
+
+impl GroupEntry {
+    fn new(buckets: &[u32]) -> GroupEntry {
+        let first = buckets.first().copied().unwrap_or(DROP);
+        let count = buckets.len().min(MAX_BUCKETS);
+        if count < 2 || !count.is_power_of_two() {
+            return GroupEntry { first, mask: 0, buckets: None };
+        }
+        let mut table = [DROP; MAX_BUCKETS];
+        table.iter_mut().zip(buckets).for_each(|(place, &bucket)| *place = bucket);
+        GroupEntry { first, mask: count as u32 - 1, buckets: Some(Arc::new(table)) }
+    }
+}
+
+/// Groups and adjacencies as of one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Nexthops {
+    groups: Arc<[GroupEntry]>,
+    adjacencies: Arc<[Option<Arc<Adjacency>>]>,
+}
+
+impl Nexthops {
+    /// The adjacency for a packet of `group`. The flow's hash is only asked for when there are
+    /// several paths.
+    #[inline(always)]
+    #[must_use]
+    pub fn choose(&self, group: u32, hash: impl FnOnce() -> u32) -> u32 {
+        let Some(entry) = self.groups.get(group as usize) else { return DROP };
+        match &entry.buckets {
+            None => entry.first,
+            Some(buckets) => buckets[(hash() & entry.mask) as usize % MAX_BUCKETS],
+        }
+    }
+
+    /// An adjacency.
+    #[inline(always)]
+    #[must_use]
+    pub fn adjacency(&self, number: u32) -> Option<&Adjacency> {
+        self.adjacencies.get(number as usize)?.as_deref()
+    }
+
+    /// What an adjacency does; what does not exist drops.
+    #[inline(always)]
+    #[must_use]
+    pub fn kind(&self, number: u32) -> AdjacencyKind {
+        self.adjacency(number).map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind)
+    }
+
+    /// The adjacency of each bucket of a group.
+    #[must_use]
+    pub fn buckets(&self, group: u32) -> &[u32] {
+        match self.groups.get(group as usize) {
+            Some(GroupEntry { mask, buckets: Some(buckets), .. }) => &buckets[..(*mask as usize + 1).min(MAX_BUCKETS)],
+            Some(entry) => std::slice::from_ref(&entry.first),
+            None => &[DROP],
+        }
+    }
+}
+
+/// A group that is kept.
+#[derive(Debug)]
+struct Kept {
+    group: Group,
+    users: u32,
+}
+
+/// An adjacency that is kept.
+#[derive(Debug)]
+struct End {
+    adjacency: Arc<Adjacency>,
+    up: bool,
+    /// Groups with a path that ends here.
+    groups: BTreeSet<u32>,
+}
+
+/// The cold side: makes [`Nexthops`].
+#[derive(Debug)]
+pub struct NexthopTable {
+    groups: Vec<Option<Kept>>,
+    numbers: HashMap<Group, u32>,
+    free_groups: Vec<u32>,
+    adjacencies: Vec<Option<End>>,
+    free_adjacencies: Vec<u32>,
+    entries: Vec<GroupEntry>,
+    snapshot: Option<Nexthops>,
+}
+
+impl Default for NexthopTable {
+    fn default() -> NexthopTable {
+        NexthopTable::new()
+    }
+}
+
+impl NexthopTable {
+    /// A table with nothing but adjacency and group [`DROP`].
+    #[must_use]
+    pub fn new() -> NexthopTable {
+        let end = End { adjacency: Arc::new(Adjacency::unreachable()), up: true, groups: BTreeSet::new() };
+        NexthopTable {
+            groups: vec![None],
+            numbers: HashMap::new(),
+            free_groups: Vec::new(),
+            adjacencies: vec![Some(end)],
+            free_adjacencies: Vec::new(),
+            entries: vec![GroupEntry::default()],
+            snapshot: None,
+        }
+    }
+
+    /// What workers shall read from now on. Cheap when nothing has changed since the last call.
+    #[must_use]
+    pub fn snapshot(&mut self) -> Nexthops {
+        let make = || Nexthops {
+            groups: self.entries.as_slice().into(),
+            adjacencies: self.adjacencies.iter().map(|end| end.as_ref().map(|end| end.adjacency.clone())).collect(),
+        };
+        self.snapshot.get_or_insert_with(make).clone()
+    }
+
+    /// Adds an adjacency; returns its number.
+    pub fn add_adjacency(&mut self, adjacency: Adjacency) -> u32 {
+        self.snapshot = None;
+        let end = Some(End { adjacency: Arc::new(adjacency), up: true, groups: BTreeSet::new() });
+        if let Some(number) = self.free_adjacencies.pop()
+            && let Some(place) = self.adjacencies.get_mut(number as usize)
+        {
+            *place = end;
+            return number;
+        }
+        self.adjacencies.push(end);
+        (self.adjacencies.len() - 1) as u32
+    }
+
+    /// Puts another adjacency in the place of one; paths that end there stay. `false` when there is none.
+    pub fn replace_adjacency(&mut self, number: u32, adjacency: Adjacency) -> bool {
+        let Some(end) = self.end_mut(number).filter(|_| number != DROP) else { return false };
+        end.adjacency = Arc::new(adjacency);
+        self.snapshot = None;
+        true
+    }
+
+    /// Removes an adjacency. `false`, and nothing is done, while a group has a path that ends there.
+    pub fn remove_adjacency(&mut self, number: u32) -> bool {
+        if number == DROP || !self.end_mut(number).is_some_and(|end| end.groups.is_empty()) {
+            return false;
+        }
+        if let Some(place) = self.adjacencies.get_mut(number as usize) {
+            *place = None;
+        }
+        self.free_adjacencies.push(number);
+        self.snapshot = None;
+        true
+    }
+
+    /// An adjacency.
+    #[must_use]
+    pub fn adjacency(&self, number: u32) -> Option<&Arc<Adjacency>> {
+        self.adjacencies.get(number as usize)?.as_ref().map(|end| &end.adjacency)
+    }
+
+    /// All adjacencies with their numbers.
+    pub fn adjacencies(&self) -> impl Iterator<Item = (u32, &Arc<Adjacency>)> {
+        self.adjacencies.iter().enumerate().filter_map(|(number, end)| Some((number as u32, &end.as_ref()?.adjacency)))
+    }
+
+    /// Takes paths to an adjacency out of use, or in again, in all groups that have one. Returns how
+    /// many groups changed.
+    pub fn set_up(&mut self, number: u32, up: bool) -> usize {
+        let Some(end) = self.end_mut(number).filter(|end| end.up != up) else { return 0 };
+        end.up = up;
+        let groups: Vec<u32> = end.groups.iter().copied().collect();
+        for &group in &groups {
+            self.rebuild(group);
+        }
+        groups.len()
+    }
+
+    /// The number of a group; a user more. Equal groups have one number.
+    ///
+    /// # Errors
+    /// When a path ends in an adjacency that does not exist.
+    pub fn acquire(&mut self, group: Group) -> Result<u32, GroupError> {
+        if let Some(&number) = self.numbers.get(&group) {
+            if let Some(Some(kept)) = self.groups.get_mut(number as usize) {
+                kept.users += 1;
+            }
+            return Ok(number);
+        }
+        if let Some(path) = group.paths().iter().find(|path| self.adjacency(path.adjacency).is_none()) {
+            return Err(GroupError::UnknownAdjacency(path.adjacency));
+        }
+        let number = self.free_groups.pop().unwrap_or_else(|| {
+            self.groups.push(None);
+            self.entries.push(GroupEntry::default());
+            (self.groups.len() - 1) as u32
+        });
+        for path in group.paths() {
+            if let Some(end) = self.end_mut(path.adjacency) {
+                end.groups.insert(number);
+            }
+        }
+        self.numbers.insert(group.clone(), number);
+        if let Some(place) = self.groups.get_mut(number as usize) {
+            *place = Some(Kept { group, users: 1 });
+        }
+        self.rebuild(number);
+        Ok(number)
+    }
+
+    /// A user less; without users the group goes, and its number may come again. Only after no route
+    /// uses it any more (see the order of changes in the crate's description).
+    pub fn release(&mut self, number: u32) {
+        let Some(place) = self.groups.get_mut(number as usize) else { return };
+        let Some(kept) = place else { return };
+        kept.users -= 1;
+        if kept.users > 0 {
+            return;
+        }
+        let Some(kept) = place.take() else { return };
+        self.numbers.remove(&kept.group);
+        for path in kept.group.paths() {
+            if let Some(end) = self.end_mut(path.adjacency) {
+                end.groups.remove(&number);
+            }
+        }
+        if let Some(entry) = self.entries.get_mut(number as usize) {
+            *entry = GroupEntry::default();
+        }
+        self.free_groups.push(number);
+        self.snapshot = None;
+    }
+
+    /// A group by its number.
+    #[must_use]
+    pub fn group(&self, number: u32) -> Option<&Group> {
+        self.groups.get(number as usize)?.as_ref().map(|kept| &kept.group)
+    }
+
+    /// All groups: number, paths, users.
+    pub fn groups(&self) -> impl Iterator<Item = (u32, &Group, u32)> {
+        let row = |(number, kept): (usize, &'_ Option<Kept>)| kept.as_ref().map(|_| number as u32);
+        self.groups.iter().enumerate().filter_map(row).filter_map(|number| {
+            let kept = self.groups.get(number as usize)?.as_ref()?;
+            Some((number, &kept.group, kept.users))
+        })
+    }
+
+    /// Works a group's buckets out anew.
+    fn rebuild(&mut self, number: u32) {
+        let Some(group) = self.group(number) else { return };
+        let up = |adjacency: u32| self.adjacencies.get(adjacency as usize).and_then(Option::as_ref).is_some_and(|end| end.up);
+        let entry = GroupEntry::new(&group.buckets(up));
+        if let Some(place) = self.entries.get_mut(number as usize) {
+            *place = entry;
+        }
+        self.snapshot = None;
+    }
+
+    fn end_mut(&mut self, number: u32) -> Option<&mut End> {
+        self.adjacencies.get_mut(number as usize)?.as_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NeighborState, Path};
+
+    fn table(neighbors: u32) -> NexthopTable {
+        let mut table = NexthopTable::new();
+        for n in 1..=neighbors {
+            assert_eq!(table.add_adjacency(Adjacency::neighbor(n, 0x0a00_0000 + n, 1500, [2, 0, 0, 0, 0, 1])), n);
+        }
+        table
+    }
+
+    fn group(adjacencies: &[u32]) -> Group {
+        Group::new(adjacencies.iter().copied().map(Path::to)).unwrap()
+    }
+
+    #[test]
+    fn what_does_not_exist_drops() {
+        for nexthops in [Nexthops::default(), table(1).snapshot()] {
+            assert_eq!(nexthops.choose(0, || unreachable!()), DROP);
+            assert_eq!(nexthops.choose(u32::MAX, || unreachable!()), DROP);
+            assert_eq!((nexthops.kind(DROP), nexthops.kind(u32::MAX)), (AdjacencyKind::Drop, AdjacencyKind::Drop));
+            assert!(nexthops.adjacency(9).is_none());
+        }
+    }
+
+    #[test]
+    fn groups_are_shared_and_counted() {
+        let mut table = table(2);
+        let one = table.acquire(group(&[1])).unwrap();
+        let both = table.acquire(group(&[2, 1])).unwrap();
+        assert_eq!(table.acquire(group(&[1, 2])), Ok(both));
+        assert_ne!(one, both);
+        assert_eq!(table.acquire(group(&[7])), Err(GroupError::UnknownAdjacency(7)));
+        assert!(!table.remove_adjacency(2) && !table.remove_adjacency(DROP));
+        table.release(both);
+        assert!(table.group(both).is_some());
+        table.release(both);
+        assert!(table.group(both).is_none());
+        table.release(both);
+        assert!(table.remove_adjacency(2));
+        assert_eq!(table.acquire(group(&[2])), Err(GroupError::UnknownAdjacency(2)));
+        assert_eq!(table.groups().map(|(number, _, users)| (number, users)).collect::<Vec<_>>(), [(one, 1)]);
+        assert_eq!(table.snapshot().choose(both, || 0), DROP);
+        assert_eq!((table.acquire(group(&[1])), table.add_adjacency(Adjacency::blackhole())), (Ok(one), 2));
+    }
+
+    #[test]
+    fn the_hash_is_asked_only_to_choose() {
+        let mut table = table(3);
+        let one = table.acquire(group(&[3])).unwrap();
+        let two = table.acquire(group(&[1, 2])).unwrap();
+        let nexthops = table.snapshot();
+        assert_eq!(nexthops.choose(one, || unreachable!()), 3);
+        assert_eq!((0..4).map(|hash| nexthops.choose(two, || hash)).collect::<Vec<_>>(), [1, 2, 1, 2]);
+        assert_eq!((nexthops.buckets(one), nexthops.buckets(two), nexthops.buckets(99)), (&[3][..], &[1, 2][..], &[DROP][..]));
+    }
+
+    #[test]
+    fn a_failed_path_changes_groups_not_routes() {
+        let mut table = table(2);
+        let one = table.acquire(group(&[1])).unwrap();
+        let both = table.acquire(group(&[1, 2])).unwrap();
+        let before = table.snapshot();
+        assert_eq!((table.set_up(1, false), table.set_up(1, false)), (2, 0));
+        let during = table.snapshot();
+        assert_eq!((during.choose(one, || 0), during.choose(both, || 0), during.choose(both, || 1)), (DROP, 2, 2));
+        assert_eq!((before.choose(one, || 0), before.choose(both, || 0)), (1, 1));
+        assert_eq!(table.set_up(1, true), 2);
+        assert_eq!(table.snapshot().buckets(both), [1, 2]);
+    }
+
+    #[test]
+    fn a_neighbour_completes_in_every_snapshot_at_once() {
+        let mut table = table(1);
+        let old = table.snapshot();
+        table.add_adjacency(Adjacency::local(1));
+        table.adjacency(1).unwrap().set_neighbor(NeighborState::Reachable, [6; 6]);
+        for nexthops in [&old, &table.snapshot()] {
+            assert_eq!(nexthops.adjacency(1).unwrap().rewrite(), Some([6; 6]));
+        }
+        assert!(
+            table.replace_adjacency(1, Adjacency::neighbor(1, 1, 9000, [2; 6])) && !table.replace_adjacency(DROP, Adjacency::blackhole())
+        );
+        assert_eq!((old.adjacency(1).unwrap().mtu, table.snapshot().adjacency(1).unwrap().mtu), (1500, 9000));
+    }
+}
