@@ -1,0 +1,149 @@
+//! Files that mean harm, or were never configurations: one clear message, in bounded time and
+//! memory, and never a panic.
+
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use weir_config::{Diagnostic, Limits, check, check_bytes, check_with_limits};
+
+/// The one error of a text.
+fn only(text: &str, limits: &Limits) -> Diagnostic {
+    let mut errors = check_with_limits("hostile", text, limits).unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    errors.remove(0)
+}
+
+fn message(text: &str) -> String {
+    only(text, &Limits::default()).message
+}
+
+#[test]
+fn too_many_bytes() {
+    let limits = Limits { bytes: 100, ..Limits::default() };
+    assert_eq!(only(&"#".repeat(101), &limits).message, "the file has 101 bytes, more than the 100 that are read");
+    assert!(check_with_limits("f", &"#".repeat(100), &limits).is_ok());
+    let huge = vec![b'a'; (64 << 20) + 10];
+    let errors = check_bytes("huge", &huge).unwrap_err();
+    assert!(errors[0].message.contains("bytes, more than the 67108864"), "{}", errors[0]);
+}
+
+#[test]
+fn too_many_nodes() {
+    let limits = Limits { nodes: 10, ..Limits::default() };
+    assert_eq!(only("interfaces: {a: {}, b: {}, c: {}, d: {}, e: {}}", &limits).message, "the file has more than 10 keys and values");
+    assert!(check_with_limits("f", "interfaces: {a: {}, b: {}, c: {}}", &limits).is_ok());
+}
+
+#[test]
+fn too_many_commas_in_brackets() {
+    let text = format!("routes: [{}]", "a,".repeat(500_001));
+    assert!(message(&text).contains("commas and opening brackets"));
+}
+
+#[test]
+fn alias_bombs() {
+    let mut bomb = String::from("a: &a [x,x,x,x,x,x,x,x,x,x]\n");
+    for (new, old) in ('b'..='z').zip('a'..='y') {
+        let aliases = vec![format!("*{old}"); 10].join(",");
+        bomb.push_str(&format!("{new}: &{new} [{aliases}]\n"));
+    }
+    assert!(message(&bomb).contains("keys and values"));
+    let many = format!("interfaces:\n  a: &a {{mtu: 1500}}\n{}", (0..500_000).map(|n| format!("  x{n}: *a\n")).collect::<String>());
+    assert!(message(&many).contains("keys and values"));
+}
+
+#[test]
+fn deep_nesting() {
+    let brackets = message(&"[".repeat(100_000));
+    assert!(brackets.contains("recursion") || brackets.contains("nested"), "{brackets}");
+    assert!(message(&format!("interfaces: {}", "{a: ".repeat(10_000))).contains("nested more than 32 deep"));
+    assert!(message(&"- ".repeat(10_000)).contains("nested more than 32 deep"));
+    let blocks: String = (0..2_000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
+    assert!(message(&blocks).contains("nested more than 32 deep"));
+}
+
+#[test]
+fn nul_bytes_and_other_control_characters_have_their_place() {
+    let error = only("interfaces:\n  xe0: {mtu: 15\u{0}00}\n", &Limits::default());
+    assert_eq!((error.line, error.column, error.message.as_str()), (2, 16, "control character U+0000 in the file"));
+    let shown = error.to_string();
+    assert!(shown.chars().all(|character| character == '\n' || !character.is_control()), "{shown:?}");
+    assert!(message("a: \u{1b}[31m").contains("U+001B"));
+}
+
+#[test]
+fn bytes_that_are_no_text_have_their_place() {
+    let error = check_bytes("f", b"interfaces:\n  xe0: \xff\n").unwrap_err().remove(0);
+    assert_eq!((error.line, error.column, error.message.as_str()), (2, 8, "this byte is not UTF-8 text"));
+    assert!(check_bytes("f", b"\xef\xbb\xbfinterfaces: {}\n").is_ok(), "a byte order mark is no error");
+}
+
+#[test]
+fn errors_are_counted_and_not_kept_without_end() {
+    let text: String =
+        std::iter::once("interfaces:\n".to_owned()).chain((0..5_000).map(|n| format!("  x{n}: {{mtu: a, foo: b}}\n"))).collect();
+    let errors = check("many", &text).unwrap_err();
+    assert_eq!(errors.len(), 201);
+    assert_eq!(errors[200].message, "there are more errors; the first 200 are shown");
+    let twice: String = std::iter::once("interfaces:\n".to_owned()).chain((0..5_000).map(|_| "  xe0: {}\n".to_owned())).collect();
+    assert!(check("twice", &twice).unwrap_err().len() <= 201);
+}
+
+#[test]
+fn every_prefix_of_a_file_is_read_or_refused() {
+    let text = include_str!("cases/correct-every-key.yaml");
+    for (end, _) in text.char_indices() {
+        let _ = check("prefix", &text[..end]);
+    }
+}
+
+#[test]
+fn ten_thousand_interfaces_and_routes_stay_quick() {
+    let mut text = String::from("interfaces:\n");
+    for n in 0..10_000 {
+        let (high, low) = (n >> 8, n & 255);
+        text.push_str(&format!("  xe{n}:\n    device: {{driver: tap, name: t{n}}}\n    addresses: [10.{high}.{low}.1/24]\n"));
+    }
+    text.push_str("routes:\n");
+    for n in 0..10_000 {
+        let (high, low) = (n >> 8, n & 255);
+        text.push_str(&format!("  - {{prefix: 100.{high}.{low}.0/24, via: 10.{high}.{low}.2}}\n"));
+    }
+    let start = std::time::Instant::now();
+    let (config, _) = check("large", &text).unwrap();
+    let steps = weir_config::plan(&weir_config::Config::default(), &config);
+    assert_eq!(steps.len(), 4 * 10_000);
+    // Work that grows with the square would take minutes; a release build takes a tenth of a second.
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
+
+    /// A good file with a few bytes replaced, removed or doubled.
+    #[test]
+    fn damaged_files_never_panic(damage in proptest::collection::vec((any::<u16>(), any::<u8>(), 0u8..4), 1..8)) {
+        let mut bytes = include_bytes!("cases/correct-every-key.yaml").to_vec();
+        for (at, byte, how) in damage {
+            let at = usize::from(at) % bytes.len();
+            match how {
+                0 => bytes[at] = byte,
+                1 => drop(bytes.remove(at)),
+                2 => bytes.insert(at, b"{}[]:,&*!|>'\"#\n\t -?"[usize::from(byte) % 19]),
+                _ => bytes.extend_from_slice(&bytes.clone()[at..]),
+            }
+        }
+        if let Err(errors) = check_bytes("damaged", &bytes) {
+            prop_assert!(!errors.is_empty());
+            for error in errors {
+                prop_assert!(error.line >= 1 && error.column >= 1 && error.width >= 1);
+                prop_assert!(!error.to_string().is_empty());
+            }
+        }
+    }
+
+    /// Text made of YAML's own signs.
+    #[test]
+    fn signs_never_panic(text in "[a{}\\[\\]:,&*!|>'\"#\n -?~%@0]{0,200}") {
+        let _ = check("signs", &text);
+    }
+}
