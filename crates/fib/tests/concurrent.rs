@@ -1,0 +1,106 @@
+//! Readers look up while the writer changes routes: no address ever has an answer that was never
+//! right for it, and blocks go round without being seen in a wrong place.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use ipnet::Ipv4Net;
+use weir_fib::{Fib4, Fib4Writer};
+use weir_ring::qsbr::{Domain, Reader};
+
+/// Prefixes by group number: each group has one prefix, so that an answer says where it came from.
+fn prefixes() -> Vec<Ipv4Net> {
+    let mut prefixes = vec!["0.0.0.0/0".parse().unwrap(), "10.0.0.0/8".parse().unwrap()];
+    for n in 0..400u32 {
+        let len = [17, 20, 24, 25, 30, 32][n as usize % 6];
+        let address = 0x0a00_0000 | n.wrapping_mul(0x9e37_79b9) >> 8;
+        let prefix = Ipv4Net::new(address.into(), len).unwrap().trunc();
+        if !prefixes.contains(&prefix) {
+            prefixes.push(prefix);
+        }
+    }
+    prefixes
+}
+
+fn next(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// Looks up until told to stop; returns how many lookups were made.
+fn read(fib: &Fib4, mut reader: Reader, prefixes: &[Ipv4Net], stop: &AtomicBool, mut seed: u64) -> u64 {
+    let mut lookups = 0;
+    let (mut addresses, mut groups) = ([0u32; 256], [0u32; 256]);
+    while !stop.load(Ordering::Relaxed) {
+        reader.quiesce();
+        for address in &mut addresses {
+            let prefix = prefixes[next(&mut seed) as usize % prefixes.len()];
+            let span = u64::from(u32::from(prefix.hostmask())) + 1;
+            *address = u32::from(prefix.network()).wrapping_add((next(&mut seed) % span) as u32);
+        }
+        fib.lookup_batch(&addresses, &mut groups);
+        for (&address, &group) in addresses.iter().zip(&groups) {
+            // 0.0.0.0/0 and 10.0.0.0/8 stay, so there is always an answer, and one that covers.
+            assert_ne!(group, 0);
+            let from = prefixes[group as usize - 1];
+            assert!(from.contains(&std::net::Ipv4Addr::from(address)), "{} by {from}", std::net::Ipv4Addr::from(address));
+        }
+        lookups += 256;
+        if lookups % 25_600 == 0 {
+            reader.offline();
+        }
+    }
+    lookups
+}
+
+#[test]
+fn readers_see_only_answers_that_were_right() {
+    let prefixes = prefixes();
+    let domain = Domain::new(2);
+    let mut writer = Fib4Writer::new(&domain).unwrap();
+    for (n, &prefix) in prefixes.iter().enumerate().take(2) {
+        writer.insert(prefix, n as u32 + 1).unwrap();
+    }
+    let fib = writer.fib().clone();
+    let (stop, lookups) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for seed in 1..=2 {
+            let reader = domain.register().unwrap();
+            let (fib, prefixes, stop, lookups) = (&fib, &prefixes, &stop, &lookups);
+            scope.spawn(move || lookups.fetch_add(read(fib, reader, prefixes, stop, seed * 77), Ordering::Relaxed));
+        }
+        let mut seed = 4711;
+        let mut there = vec![false; prefixes.len()];
+        for _ in 0..60_000 {
+            let n = 2 + next(&mut seed) as usize % (prefixes.len() - 2);
+            if there[n] {
+                assert_eq!(writer.remove(prefixes[n]), Some(n as u32 + 1));
+            } else {
+                assert_eq!(writer.insert(prefixes[n], n as u32 + 1), Ok(None));
+            }
+            there[n] = !there[n];
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(lookups.load(Ordering::Relaxed) > 0);
+    let memory = writer.memory();
+    assert!(memory.blocks + memory.spare_blocks < 20_000, "blocks are used again: {memory:?}");
+}
+
+#[test]
+fn a_block_waits_for_the_reader_that_may_be_in_it() {
+    let domain = Domain::new(1);
+    let mut reader = domain.register().unwrap();
+    let mut writer = Fib4Writer::new(&domain).unwrap();
+    let (one, other): (Ipv4Net, Ipv4Net) = ("10.1.1.0/24".parse().unwrap(), "10.2.2.0/24".parse().unwrap());
+    reader.quiesce();
+    writer.insert(one, 1).unwrap();
+    writer.remove(one);
+    writer.insert(other, 2).unwrap();
+    assert_eq!((writer.memory().blocks, writer.memory().spare_blocks), (1, 1));
+    writer.remove(other);
+    reader.quiesce();
+    writer.insert(one, 1).unwrap();
+    assert_eq!((writer.memory().blocks, writer.memory().spare_blocks), (1, 1));
+}
