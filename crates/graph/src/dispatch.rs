@@ -268,6 +268,18 @@ impl<W: World> Graph<W> {
         self.enqueue_one(entry, packet);
     }
 
+    /// Takes in a packet that another worker handed over for the interface in its `aux` word.
+    #[inline]
+    pub fn hand_in(&mut self, packet: Pkt) {
+        self.leave_one(packet);
+    }
+
+    /// Takes in a packet that the control side made for the interface in its `aux` word.
+    pub fn originate_out(&mut self, packet: Pkt) {
+        self.counters.totals.originated.add(1);
+        self.leave_one(packet);
+    }
+
     /// Runs nodes until none has packets.
     pub fn run(&mut self, env: &mut Env<'_, W>) {
         if self.pending == 0 {

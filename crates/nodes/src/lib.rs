@@ -1,1 +1,70 @@
-//! nodes
+//! The nodes: one file a node, its name the file's name and its counters' name.
+//!
+//! A packet's way through them, in the order in which the graph runs them:
+//!
+//! ```text
+//! eth-input ─┬─ (cross connect) ────────────────────────────────────────────► port-tx
+//!            ├─ arp-input ── reply ──────────────────────────────────────────► port-tx
+//!            └─ ip4-input ── ip4-lookup ─┬─ ip4-rewrite ─┬───────────────────► port-tx
+//!                               ▲        │       ▲       └─ ip4-fragment ─┐
+//!                               │        │       └────────────────────────┘
+//!                               │        ├─ ip4-local ── echo reply ─┐
+//!                               │        ├─ ip4-glean ── (held) ─────┤
+//!                               └────────┴─ icmp4-error ─────────────┘
+//! ```
+//!
+//! [`Tables`] is what they read, [`Event`] what they tell the control side. [`graph`] builds the
+//! graph with the nodes in order. No node allocates, locks, or looks at the clock.
+
+#![forbid(unsafe_code)]
+
+mod arp_input;
+mod eth_input;
+mod flow_hash;
+mod icmp4_error;
+mod ip4_fragment;
+mod ip4_glean;
+mod ip4_input;
+mod ip4_local;
+mod ip4_lookup;
+mod ip4_rewrite;
+mod port_tx;
+mod recent;
+mod tables;
+
+pub use flow_hash::flow_hash4;
+pub use icmp4_error::IcmpLimit;
+pub use ip4_glean::hold_key as arp_hold_key;
+pub use port_tx::{PortTx, transmit};
+pub use tables::{Entry, Event, Tables};
+
+use weir_graph::GraphBuilder;
+
+/// Names of the nodes that the engine speaks to.
+pub mod names {
+    /// Where packets from ports enter.
+    pub const ETH_INPUT: &str = "eth-input";
+    /// Where packets that the control side made and that need a route enter.
+    pub const IP4_LOOKUP: &str = "ip4-lookup";
+    /// The stage before the driver.
+    pub const PORT_TX: &str = "port-tx";
+}
+
+/// The graph of one worker, nodes in the order of a packet's way, taps not yet added.
+#[must_use]
+pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
+    GraphBuilder::default()
+        .node(eth_input::EthInput)
+        .node(arp_input::ArpInput::default())
+        .node(ip4_input::Ip4Input)
+        .node(ip4_lookup::Ip4Lookup::default())
+        .node(ip4_local::Ip4Local)
+        .node(ip4_glean::Ip4Glean::default())
+        .node(icmp4_error::Icmp4Error::new(icmp))
+        .node(ip4_rewrite::Ip4Rewrite)
+        .node(ip4_fragment::Ip4Fragment)
+        .stage(port_tx::SPEC)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,12 @@
-//! telemetry
+//! Measuring: taps on the hot side, and on the cold side those who report what they saw.
+//!
+//! * [`sampler`]: the sFlow tap. One packet in N, chosen at random; costs one subtraction a vector.
+//! * [`agent`]: reads the samplers' rings and makes sFlow version 5 datagrams.
+//!
+//! The two meet in bounded rings only. An agent that is slow, stuck or dead makes samples vanish,
+//! counted; no packet waits for it.
+
+#![forbid(unsafe_code)]
+
+pub mod random;
+pub mod sampler;

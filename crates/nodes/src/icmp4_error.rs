@@ -1,0 +1,164 @@
+//! icmp4-error: tells the sender why its packet goes no further (RFC 792, RFC 1812 section 4.3).
+//!
+//! The packet itself is dropped with its reason; the message is originated from the address of the
+//! interface that the packet came in on, and quotes it up to 576 bytes in all. Never answered: ICMP
+//! errors, later fragments, what was sent to a group or from an impossible source (4.3.2.7). Each
+//! kind of message has a budget of its own (4.3.2.8).
+
+use weir_buf::{Flags, Pkt};
+use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+use weir_wire::{EtherType, IpProtocol, Ipv4Header, build};
+
+use crate::Tables;
+use crate::eth_input::ETHERNET;
+use crate::ip4_local::OWN_TTL;
+
+/// How many messages of each kind a worker may send.
+#[derive(Clone, Copy, Debug)]
+pub struct IcmpLimit {
+    /// Messages a second.
+    pub rate: u32,
+    /// Messages at once.
+    pub burst: u32,
+}
+
+impl Default for IcmpLimit {
+    fn default() -> IcmpLimit {
+        IcmpLimit { rate: 1000, burst: 100 }
+    }
+}
+
+/// A message: its place in the budgets, type, code, and the reason its packet is dropped for.
+#[derive(Clone, Copy, Debug)]
+struct Message(u8, u8, DropReason);
+
+/// Codes that nodes put into `Meta::code`; places in [`MESSAGES`].
+pub(crate) const NET_UNREACHABLE: u16 = 0;
+pub(crate) const HOST_UNREACHABLE: u16 = 1;
+pub(crate) const TTL_EXPIRED: u16 = 2;
+pub(crate) const FRAGMENTATION_NEEDED: u16 = 3;
+pub(crate) const PORT_UNREACHABLE: u16 = 4;
+pub(crate) const PROTOCOL_UNREACHABLE: u16 = 5;
+
+const MESSAGES: [Message; 6] = [
+    Message(3, 0, DropReason::NoRoute),
+    Message(3, 1, DropReason::HostUnreachable),
+    Message(11, 0, DropReason::TtlExpired),
+    Message(3, 4, DropReason::FragmentationNeeded),
+    Message(3, 3, DropReason::LocalProtocol),
+    Message(3, 2, DropReason::LocalProtocol),
+];
+
+/// RFC 1812 4.3.2.3: as much of the packet as fits 576 bytes.
+const LONGEST: usize = 576;
+const HEADERS: usize = 20 + 8;
+
+/// Notes on the packet which message it deserves; the node's verdict sends it here.
+#[inline]
+pub(crate) fn complain(packet: &mut Pkt, message: u16, argument: u32) {
+    let meta = packet.meta_mut();
+    meta.code = message;
+    meta.argument = argument;
+}
+
+/// A budget that fills with time.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// Nanoseconds' worth of messages saved up.
+    saved: u64,
+    last: u64,
+}
+
+pub(crate) struct Icmp4Error {
+    buckets: [Bucket; MESSAGES.len()],
+    /// Nanoseconds a message.
+    price: u64,
+    most: u64,
+}
+
+impl Icmp4Error {
+    pub(crate) fn new(limit: IcmpLimit) -> Icmp4Error {
+        let price = 1_000_000_000 / u64::from(limit.rate.max(1));
+        let most = price * u64::from(limit.burst.max(1));
+        Icmp4Error { buckets: [Bucket { saved: most, last: 0 }; MESSAGES.len()], price, most }
+    }
+
+    fn may_send(&mut self, message: usize, now: u64) -> bool {
+        let Some(bucket) = self.buckets.get_mut(message) else { return false };
+        bucket.saved = bucket.saved.saturating_add(now.saturating_sub(bucket.last)).min(self.most);
+        bucket.last = now;
+        if bucket.saved < self.price {
+            return false;
+        }
+        bucket.saved -= self.price;
+        true
+    }
+}
+
+const IP4_LOOKUP: Next = Next(0);
+
+impl Node<Tables> for Icmp4Error {
+    const SPEC: NodeSpec = NodeSpec {
+        name: "icmp4-error",
+        about: "Tells senders why their packets go no further.",
+        nexts: &["ip4-lookup"],
+        reasons: &[
+            DropReason::NoRoute,
+            DropReason::HostUnreachable,
+            DropReason::TtlExpired,
+            DropReason::FragmentationNeeded,
+            DropReason::LocalProtocol,
+        ],
+    };
+
+    #[inline(always)]
+    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+        for (packet, verdict) in packets.iter_mut().zip(verdicts) {
+            let number = packet.meta().code as usize;
+            let message = MESSAGES.get(number).copied().unwrap_or(MESSAGES[0]);
+            if deserves_answer(packet) && self.may_send(number, cx.now) {
+                answer(cx, packet, message);
+            }
+            *verdict = Verdict::drop(message.2);
+        }
+        Outcome::Each
+    }
+}
+
+/// RFC 1812 4.3.2.7: what must never be answered with an error.
+fn deserves_answer(packet: &Pkt) -> bool {
+    let Some((header, _)) = Ipv4Header::read(packet.l3()) else { return false };
+    let icmp_error = header.protocol() == IpProtocol::ICMP && {
+        let kind = packet.l3().get(header.header_len()).copied();
+        // Queries and their answers may be complained about, everything else is an error itself.
+        !matches!(kind, Some(0 | 8 | 13..=18))
+    };
+    !header.is_later_fragment() && !icmp_error && !packet.flags().any(Flags::MULTICAST | Flags::BROADCAST)
+}
+
+fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
+    let Some((offender, _)) = Ipv4Header::read(packet.l3()) else { return };
+    let Some(source) = own_address(cx.world, packet.interface(), offender.source()) else { return };
+    let destination = offender.source();
+    let quoted = packet.l3().len().min(offender.total_len() as usize).min(LONGEST - HEADERS);
+    let Some(mut made) = cx.alloc() else { return };
+    let argument = if message.0 == 3 && message.1 == 4 { packet.meta().argument.min(0xffff) } else { 0 };
+    let _ = made.set_len(ETHERNET + HEADERS + quoted);
+    let quote = packet.l3().get(..quoted).unwrap_or(&[]);
+    write(made.data_mut(), source, destination, message, argument, quote);
+    made.set_interface(packet.interface());
+    made.set_l3_offset(ETHERNET);
+    made.set_flags(Flags::ORIGINATED);
+    cx.originate(made, IP4_LOOKUP);
+}
+
+/// The address to speak from: that of the interface the packet came in on, nearest to the receiver.
+fn own_address(tables: &Tables, interface: u32, towards: u32) -> Option<u32> {
+    let interface = tables.interface(interface)?;
+    interface.source_for(towards).or_else(|| interface.addresses.first().map(|&(own, _)| own))
+}
+
+fn write(frame: &mut [u8], source: u32, destination: u32, message: Message, argument: u32, quote: &[u8]) {
+    let Some(l3) = build::ethernet_blank(frame, EtherType::IPV4) else { return };
+    build::icmp4(l3, source, destination, OWN_TTL, message.0, message.1, argument, quote);
+}

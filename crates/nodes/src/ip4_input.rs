@@ -1,0 +1,118 @@
+//! ip4-input: is this a sound IPv4 packet that may be forwarded at all?
+//!
+//! The checks of RFC 1812 section 5.2.2 and the addresses of 5.3.7. What Ethernet padded behind the
+//! packet is cut off. The time to live is looked at where a packet leaves (ip4-rewrite), since a
+//! packet for this router itself may arrive with any.
+
+use weir_buf::{Flags, Pkt};
+use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+use weir_wire::Ipv4Header;
+use weir_wire::checksum;
+
+use crate::Tables;
+
+pub(crate) struct Ip4Input;
+
+const IP4_LOOKUP: Next = Next(0);
+
+impl Node<Tables> for Ip4Input {
+    const SPEC: NodeSpec = NodeSpec {
+        name: "ip4-input",
+        about: "Validates the IPv4 header, its checksum and its addresses.",
+        nexts: &["ip4-lookup"],
+        reasons: &[
+            DropReason::Ip4Truncated,
+            DropReason::Ip4BadVersion,
+            DropReason::Ip4BadHeaderLength,
+            DropReason::Ip4BadLength,
+            DropReason::Ip4BadChecksum,
+            DropReason::Ip4MartianSource,
+            DropReason::Ip4MartianDestination,
+            DropReason::Ip4Multicast,
+            DropReason::Ip4Broadcast,
+        ],
+    };
+
+    #[inline(always)]
+    fn process(&mut self, _cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+        for (packet, verdict) in packets.iter_mut().zip(verdicts) {
+            *verdict = match check(packet) {
+                Ok(()) => Verdict::to(IP4_LOOKUP),
+                Err(reason) => Verdict::drop(reason),
+            };
+        }
+        Outcome::Each
+    }
+}
+
+#[inline(always)]
+fn check(packet: &mut Pkt) -> Result<(), DropReason> {
+    let bytes = packet.total_len().saturating_sub(packet.l3_offset());
+    let l3 = packet.l3();
+    let Some((header, _)) = Ipv4Header::read(l3) else { return Err(DropReason::Ip4Truncated) };
+    let total = header.total_len() as usize;
+    let plain = header.version_ihl == 0x45;
+    let sound = if plain { checksum::ipv4_header_ok(header) } else { check_options(l3)? };
+    let (source, destination) = (header.source(), header.destination());
+    if !sound {
+        return Err(DropReason::Ip4BadChecksum);
+    }
+    if total > bytes || total < header.header_len() {
+        return Err(DropReason::Ip4BadLength);
+    }
+    if CLASS[(source >> 24) as usize] != UNICAST {
+        return Err(DropReason::Ip4MartianSource);
+    }
+    let class = CLASS[(destination >> 24) as usize];
+    if class != UNICAST {
+        return Err(odd_destination(class, destination));
+    }
+    if packet.flags().any(Flags::MULTICAST | Flags::BROADCAST) {
+        // RFC 1812 5.3.4: what came as a link-layer broadcast is not forwarded.
+        return Err(DropReason::Ip4Broadcast);
+    }
+    if total < bytes && !packet.is_chained() {
+        let _ = packet.set_len(packet.l3_offset() + total);
+    }
+    Ok(())
+}
+
+/// A header that is not the usual 20 bytes of version 4: whether its checksum is right.
+#[cold]
+fn check_options(l3: &[u8]) -> Result<bool, DropReason> {
+    let Some((header, _)) = Ipv4Header::read(l3) else { return Err(DropReason::Ip4Truncated) };
+    if header.version() != 4 {
+        return Err(DropReason::Ip4BadVersion);
+    }
+    if header.header_len() < 20 {
+        return Err(DropReason::Ip4BadHeaderLength);
+    }
+    let header = l3.get(..header.header_len()).ok_or(DropReason::Ip4BadHeaderLength)?;
+    Ok(checksum::internet(header) == 0)
+}
+
+#[cold]
+fn odd_destination(class: u8, destination: u32) -> DropReason {
+    match class {
+        MULTICAST => DropReason::Ip4Multicast,
+        _ if destination == u32::MAX => DropReason::Ip4Broadcast,
+        _ => DropReason::Ip4MartianDestination,
+    }
+}
+
+const UNICAST: u8 = 0;
+const MARTIAN: u8 = 1;
+const MULTICAST: u8 = 2;
+
+/// By first octet: 0/8 and 127/8 and 240/4 never cross a router (RFC 1812 5.3.7), 224/4 is multicast.
+static CLASS: [u8; 256] = {
+    let mut class = [UNICAST; 256];
+    class[0] = MARTIAN;
+    class[127] = MARTIAN;
+    let mut octet = 224;
+    while octet < 256 {
+        class[octet] = if octet < 240 { MULTICAST } else { MARTIAN };
+        octet += 1;
+    }
+    class
+};

@@ -1,0 +1,108 @@
+//! ip4-local: packets for this router's own addresses.
+//!
+//! Answers echo requests in place (RFC 1122 3.2.2.6) and takes note of other ICMP. What is for a
+//! service that this router does not have is answered with the fitting unreachable message.
+
+use weir_buf::{Flags, Pkt};
+use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+use weir_wire::{IcmpHeader, IpProtocol, Ipv4Header, checksum};
+
+use crate::Tables;
+use crate::icmp4_error::{PORT_UNREACHABLE, PROTOCOL_UNREACHABLE, complain};
+
+pub(crate) struct Ip4Local;
+
+const IP4_LOOKUP: Next = Next(0);
+const ICMP4_ERROR: Next = Next(1);
+
+const ECHO_REPLY: u8 = 0;
+const UNREACHABLE: u8 = 3;
+const ECHO_REQUEST: u8 = 8;
+const TIME_EXCEEDED: u8 = 11;
+const PARAMETER_PROBLEM: u8 = 12;
+/// Hops that our own packets may go.
+pub(crate) const OWN_TTL: u8 = 64;
+
+impl Node<Tables> for Ip4Local {
+    const SPEC: NodeSpec = NodeSpec {
+        name: "ip4-local",
+        about: "Answers echo requests for own addresses and takes other packets for this router.",
+        nexts: &["ip4-lookup", "icmp4-error"],
+        reasons: &[
+            DropReason::Ip4Broadcast,
+            DropReason::LocalFragment,
+            DropReason::IcmpTruncated,
+            DropReason::IcmpBadChecksum,
+            DropReason::IcmpUnsupported,
+        ],
+    };
+
+    #[inline(always)]
+    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+        for (packet, verdict) in packets.iter_mut().zip(verdicts) {
+            *verdict = local(cx.world, packet);
+        }
+        Outcome::Each
+    }
+}
+
+fn local(tables: &Tables, packet: &mut Pkt) -> Verdict {
+    let Some((header, _)) = Ipv4Header::read(packet.l3()) else { return Verdict::drop(DropReason::IcmpTruncated) };
+    let destination = header.destination();
+    if !tables.interfaces.iter().flatten().any(|entry| entry.interface.owns(destination)) {
+        // A directed broadcast of a connected subnet: delivered here, answered by nobody.
+        return Verdict::drop(DropReason::Ip4Broadcast);
+    }
+    if header.is_fragment() {
+        return Verdict::drop(DropReason::LocalFragment);
+    }
+    match header.protocol() {
+        IpProtocol::ICMP => icmp(packet),
+        IpProtocol::UDP | IpProtocol::TCP => {
+            complain(packet, PORT_UNREACHABLE, 0);
+            Verdict::to(ICMP4_ERROR)
+        }
+        _ => {
+            complain(packet, PROTOCOL_UNREACHABLE, 0);
+            Verdict::to(ICMP4_ERROR)
+        }
+    }
+}
+
+fn icmp(packet: &mut Pkt) -> Verdict {
+    let Some((header, _)) = Ipv4Header::read(packet.l3()) else { return Verdict::drop(DropReason::IcmpTruncated) };
+    let (start, end) = (header.header_len(), header.total_len() as usize);
+    let Some(message) = packet.l3_mut().get_mut(start..end) else { return Verdict::drop(DropReason::IcmpTruncated) };
+    if checksum::internet(message) != 0 {
+        return Verdict::drop(DropReason::IcmpBadChecksum);
+    }
+    let Some((icmp, _)) = IcmpHeader::read_mut(message) else { return Verdict::drop(DropReason::IcmpTruncated) };
+    match icmp.kind {
+        ECHO_REQUEST => {
+            icmp.kind = ECHO_REPLY;
+            icmp.set_checksum(0);
+            let sum = checksum::internet(message);
+            if let Some((icmp, _)) = IcmpHeader::read_mut(message) {
+                icmp.set_checksum(sum);
+            }
+            turn_around(packet)
+        }
+        ECHO_REPLY | UNREACHABLE | TIME_EXCEEDED | PARAMETER_PROBLEM => Verdict::CONSUME,
+        _ => Verdict::drop(DropReason::IcmpUnsupported),
+    }
+}
+
+/// Sends a packet back to where it came from.
+fn turn_around(packet: &mut Pkt) -> Verdict {
+    packet.set_flags(Flags::ORIGINATED);
+    packet.clear_flags(Flags::HASHED | Flags::HELD);
+    let l3 = packet.l3_mut();
+    if let Some((header, _)) = Ipv4Header::read_mut(l3) {
+        let (source, destination) = (header.source(), header.destination());
+        header.set_source(destination);
+        header.set_destination(source);
+        header.ttl = OWN_TTL;
+    }
+    checksum::ipv4_header_set(l3);
+    Verdict::to(IP4_LOOKUP)
+}

@@ -1,0 +1,131 @@
+//! What nodes read, and what they tell.
+//!
+//! [`Tables`] is one immutable value, published by the control thread and seen by a worker for a
+//! whole turn. What changes while workers read changes atomically inside: routes in the FIB, the
+//! state of a neighbour, counters.
+
+use std::sync::Arc;
+
+use weir_buf::Pkt;
+use weir_fib::{AdjacencyKind, Fib4, Nexthops};
+use weir_graph::{DropCounters, World};
+use weir_port::interface::{Input, Interface};
+use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
+
+use crate::flow_hash4;
+
+/// An interface with what the graph counts for it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The interface.
+    pub interface: Interface,
+    /// Drops by node and reason, one block a worker.
+    pub drops: Arc<[DropCounters]>,
+}
+
+/// Everything that nodes read.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    /// By interface index.
+    pub interfaces: Vec<Option<Arc<Entry>>>,
+    /// IPv4 routes by table number.
+    pub fib4: Vec<Arc<Fib4>>,
+    /// Where routes lead.
+    pub nexthops: Nexthops,
+    /// Taps on what is dropped.
+    pub drop_taps: u32,
+}
+
+impl Tables {
+    /// The entry of an interface.
+    #[inline(always)]
+    #[must_use]
+    pub fn entry(&self, interface: u32) -> Option<&Entry> {
+        self.interfaces.get(interface as usize)?.as_deref()
+    }
+
+    /// An interface.
+    #[inline(always)]
+    #[must_use]
+    pub fn interface(&self, interface: u32) -> Option<&Interface> {
+        self.entry(interface).map(|entry| &entry.interface)
+    }
+
+    /// The interface that an IPv4 packet, as it came in, would leave by.
+    fn route_of(&self, packet: &Pkt) -> Option<u32> {
+        let (ethernet, l3) = EthernetHeader::read(packet.data())?;
+        if ethernet.ethertype() != EtherType::IPV4 {
+            return None;
+        }
+        let (header, _) = Ipv4Header::read(l3)?;
+        let group = self.fib4_of(packet.interface())?.lookup(header.destination());
+        let payload = l3.get(header.header_len()..).unwrap_or(&[]);
+        let adjacency = self.nexthops.choose(group, || flow_hash4(header, payload));
+        let adjacency = self.nexthops.adjacency(adjacency)?;
+        matches!(adjacency.kind, AdjacencyKind::Neighbor | AdjacencyKind::Glean).then_some(adjacency.interface)
+    }
+
+    /// The table that routes what comes in on an interface.
+    #[inline]
+    #[must_use]
+    pub fn fib4_of(&self, interface: u32) -> Option<&Fib4> {
+        let table = self.interface(interface).map_or(0, |interface| interface.table4);
+        self.fib4.get(table as usize).map(|fib| &**fib)
+    }
+}
+
+/// What nodes tell the control side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Packets wait for a neighbour that is not known.
+    Wanted {
+        /// The interface it is behind.
+        interface: u32,
+        /// Its IPv4 address.
+        address: u32,
+    },
+    /// A neighbour said who it is.
+    Heard {
+        /// The interface it is behind.
+        interface: u32,
+        /// Its IPv4 address.
+        address: u32,
+        /// Its MAC address.
+        mac: MacAddr,
+        /// Whether it spoke to us (a reply, or a request for our address); else it is only believed
+        /// when the neighbour is known already.
+        to_us: bool,
+    },
+}
+
+impl World for Tables {
+    type Event = Event;
+
+    #[inline]
+    fn drops(&self, interface: u32, worker: usize) -> Option<&DropCounters> {
+        self.entry(interface)?.drops.get(worker)
+    }
+
+    #[inline]
+    fn rx_taps(&self, interface: u32) -> u32 {
+        self.interface(interface).map_or(0, |interface| interface.rx_taps)
+    }
+
+    #[inline]
+    fn tx_taps(&self, interface: u32) -> u32 {
+        self.interface(interface).map_or(0, |interface| interface.tx_taps)
+    }
+
+    #[inline]
+    fn drop_taps(&self) -> u32 {
+        self.drop_taps
+    }
+
+    fn forecast(&self, packet: &Pkt) -> u32 {
+        match self.interface(packet.interface()).map(|interface| interface.input) {
+            Some(Input::CrossConnect(out)) => out,
+            Some(Input::Routed) => self.route_of(packet).unwrap_or(0),
+            _ => 0,
+        }
+    }
+}

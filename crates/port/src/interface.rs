@@ -1,0 +1,279 @@
+//! Interfaces: what routing speaks of.
+//!
+//! An interface is a value in a table that workers read and the control thread replaces; only its
+//! counters are written in place. Interfaces form a tree: on top of a port there is one of kind
+//! `Port`; bonds, sub-interfaces, loopbacks and bridge interfaces name their parent. The index is
+//! stable: it survives changes of the configuration and restarts, and is what sFlow reports.
+
+use std::sync::Arc;
+
+use weir_ring::Padded;
+use weir_ring::counter::Counter;
+use weir_wire::MacAddr;
+
+/// What an interface is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The whole of a port.
+    Port,
+    /// Several ports as one.
+    Bond,
+    /// A tag's share of its parent.
+    SubInterface,
+    /// Nothing behind it; it has addresses.
+    Loopback,
+    /// The routed side of a bridge.
+    Bvi,
+}
+
+impl Kind {
+    /// The word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Port => "port",
+            Kind::Bond => "bond",
+            Kind::SubInterface => "sub-interface",
+            Kind::Loopback => "loopback",
+            Kind::Bvi => "bvi",
+        }
+    }
+}
+
+/// What is done with a frame that comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Nothing: the interface is down.
+    Closed,
+    /// It goes out of that interface as it is.
+    CrossConnect(u32),
+    /// It is routed.
+    Routed,
+    /// Nothing is configured that could take it.
+    Unused,
+}
+
+/// The places on an interface where something can be attached, in the order in which a packet meets
+/// them. What is not attached costs nothing: the bits are looked at once a vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Feature {
+    /// Taps on what comes in.
+    RxTap,
+    /// MAC address and VLAN tag: cross connect, bridge, sub-interface, or own station.
+    MacVlan,
+    /// Access list on what comes in.
+    AclIn,
+    /// Reverse path check.
+    Urpf,
+    /// Rate limit.
+    Policer,
+    /// The way is found.
+    Lookup,
+    /// Access list on what goes out.
+    AclOut,
+    /// Taps on what goes out.
+    TxTap,
+}
+
+/// A set of [`Feature`]s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Features(u16);
+
+impl Features {
+    /// With `feature` in it.
+    #[must_use]
+    pub const fn with(self, feature: Feature) -> Features {
+        Features(self.0 | 1 << feature as u8)
+    }
+
+    /// Whether `feature` is in it.
+    #[inline(always)]
+    #[must_use]
+    pub const fn has(self, feature: Feature) -> bool {
+        self.0 & (1 << feature as u8) != 0
+    }
+}
+
+/// What one worker saw in one direction of an interface.
+#[derive(Debug, Default)]
+pub struct DirectionCounters {
+    /// Frames.
+    pub packets: Counter,
+    /// Their bytes, without FCS.
+    pub bytes: Counter,
+    /// Frames to a group that is not everybody.
+    pub multicast: Counter,
+    /// Frames to everybody.
+    pub broadcast: Counter,
+}
+
+/// What one worker saw on one interface, in cache lines of its own.
+#[derive(Debug, Default)]
+pub struct WorkerInterfaceCounters {
+    /// Came in.
+    pub rx: DirectionCounters,
+    /// Went out.
+    pub tx: DirectionCounters,
+}
+
+/// The counters of an interface, one block a worker.
+#[derive(Debug)]
+pub struct InterfaceCounters(Box<[Padded<WorkerInterfaceCounters>]>);
+
+/// The sum over workers at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DirectionSums {
+    /// Frames.
+    pub packets: u64,
+    /// Their bytes, without FCS.
+    pub bytes: u64,
+    /// Frames to one station.
+    pub unicast: u64,
+    /// Frames to a group that is not everybody.
+    pub multicast: u64,
+    /// Frames to everybody.
+    pub broadcast: u64,
+}
+
+impl InterfaceCounters {
+    /// Counters for `workers` workers.
+    #[must_use]
+    pub fn new(workers: usize) -> InterfaceCounters {
+        InterfaceCounters((0..workers).map(|_| Padded::default()).collect())
+    }
+
+    /// One worker's block.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(&self, worker: usize) -> Option<&WorkerInterfaceCounters> {
+        self.0.get(worker).map(|block| &block.0)
+    }
+
+    fn sums(&self, which: impl Fn(&WorkerInterfaceCounters) -> &DirectionCounters) -> DirectionSums {
+        let mut sums = DirectionSums::default();
+        for block in &self.0 {
+            let counters = which(block);
+            // Packets last: a reader between two additions sees group frames that are not yet in the
+            // total, never a negative number of unicast ones.
+            sums.multicast += counters.multicast.get();
+            sums.broadcast += counters.broadcast.get();
+            sums.bytes += counters.bytes.get();
+            sums.packets += counters.packets.get();
+        }
+        sums.unicast = sums.packets.saturating_sub(sums.multicast + sums.broadcast);
+        sums
+    }
+
+    /// What came in, all workers together.
+    #[must_use]
+    pub fn rx(&self) -> DirectionSums {
+        self.sums(|block| &block.rx)
+    }
+
+    /// What went out, all workers together.
+    #[must_use]
+    pub fn tx(&self) -> DirectionSums {
+        self.sums(|block| &block.tx)
+    }
+}
+
+impl DirectionCounters {
+    /// Counts a vector.
+    #[inline(always)]
+    pub fn add(&self, packets: u64, bytes: u64, multicast: u64, broadcast: u64) {
+        self.packets.add(packets);
+        self.bytes.add(bytes);
+        if multicast | broadcast != 0 {
+            self.multicast.add(multicast);
+            self.broadcast.add(broadcast);
+        }
+    }
+}
+
+/// An interface as workers see it.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    /// Stable number, from 1; also the ifIndex that sFlow reports.
+    pub index: u32,
+    /// Name.
+    pub name: Arc<str>,
+    /// What it is.
+    pub kind: Kind,
+    /// The interface that it is a part of.
+    pub parent: Option<u32>,
+    /// Its station address.
+    pub mac: MacAddr,
+    /// The longest layer 3 packet, in bytes.
+    pub mtu: u32,
+    /// What is done with what comes in.
+    pub input: Input,
+    /// Table (VRF) for IPv4.
+    pub table4: u32,
+    /// Own IPv4 addresses and their prefix lengths.
+    pub addresses: Arc<[(u32, u8)]>,
+    /// What is attached.
+    pub features: Features,
+    /// Taps on what comes in.
+    pub rx_taps: u32,
+    /// Taps on what goes out.
+    pub tx_taps: u32,
+    /// Whether frames can be sent: administratively up and its port has a transmit queue.
+    pub can_send: bool,
+    /// Counters; carried over when the interface changes.
+    pub counters: Arc<InterfaceCounters>,
+}
+
+impl Interface {
+    /// Whether `address` is one of the interface's own.
+    #[must_use]
+    pub fn owns(&self, address: u32) -> bool {
+        self.addresses.iter().any(|&(own, _)| own == address)
+    }
+
+    /// Whether `address` lies in one of the interface's subnets.
+    #[must_use]
+    pub fn reaches(&self, address: u32) -> bool {
+        self.source_for(address).is_some()
+    }
+
+    /// The own address to speak from to a neighbour at `address`.
+    #[must_use]
+    pub fn source_for(&self, address: u32) -> Option<u32> {
+        self.addresses.iter().find(|&&(own, len)| (own ^ address) & mask(len) == 0).map(|&(own, _)| own)
+    }
+}
+
+/// The mask of a prefix length.
+#[must_use]
+pub fn mask(len: u8) -> u32 {
+    u32::MAX.checked_shl(32 - u32::from(len.min(32))).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_and_subnets() {
+        assert_eq!((mask(0), mask(24), mask(32), mask(200)), (0, 0xffff_ff00, u32::MAX, u32::MAX));
+    }
+
+    #[test]
+    fn unicast_is_what_is_left() {
+        let counters = InterfaceCounters::new(2);
+        counters.of(0).unwrap().rx.add(10, 640, 2, 1);
+        counters.of(1).unwrap().rx.add(5, 320, 0, 0);
+        let sums = counters.rx();
+        assert_eq!((sums.packets, sums.unicast, sums.multicast, sums.broadcast, sums.bytes), (15, 12, 2, 1, 960));
+        assert_eq!(counters.tx(), DirectionSums::default());
+        assert!(counters.of(2).is_none());
+    }
+
+    #[test]
+    fn features_are_a_set_in_order() {
+        let set = Features::default().with(Feature::RxTap).with(Feature::Lookup);
+        assert!(set.has(Feature::RxTap) && set.has(Feature::Lookup) && !set.has(Feature::AclIn));
+        assert!(Feature::AclIn < Feature::Urpf && Feature::Lookup < Feature::AclOut);
+    }
+}

@@ -1,0 +1,78 @@
+//! Random numbers for sampling: xoshiro256++, and the geometric law of gaps between samples.
+//!
+//! The generator is seeded by its owner: from the operating system's entropy in a router, so that
+//! nobody who knows the rate can dodge samples, from a constant in tests. It is not for secrets.
+
+/// A generator with 256 bits of state.
+#[derive(Clone, Debug)]
+pub struct Random([u64; 4]);
+
+impl Random {
+    /// A generator for `seed`; any seed is good.
+    #[must_use]
+    pub fn new(seed: u64) -> Random {
+        // SplitMix64 spreads the seed over the state (Steele, Lea, Flood 2014).
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            mixed ^ (mixed >> 31)
+        };
+        Random([next(), next(), next(), next()])
+    }
+
+    /// The next 64 bits (Blackman and Vigna, xoshiro256++).
+    #[inline]
+    pub fn bits(&mut self) -> u64 {
+        let s = &mut self.0;
+        let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
+        let shifted = s[1] << 17;
+        s[2] ^= s[0];
+        s[3] ^= s[1];
+        s[1] ^= s[2];
+        s[0] ^= s[3];
+        s[2] ^= shifted;
+        s[3] = s[3].rotate_left(45);
+        result
+    }
+
+    /// A number above 0, up to and including 1, with 53 random bits.
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
+        ((self.bits() >> 11) + 1) as f64 * (1.0 / 9_007_199_254_740_992.0)
+    }
+}
+
+/// How many packets lie between one sample and the next when each packet is sampled with chance 1/N.
+///
+/// Drawing the gap is the same as tossing a coin for every packet, only without the tosses: each
+/// packet has the same chance, whatever was sampled before, from the very first one on.
+#[derive(Clone, Debug)]
+pub struct Gaps {
+    random: Random,
+    /// 1 / ln(1 - 1/N); 0 for N = 1.
+    scale: f64,
+}
+
+impl Gaps {
+    /// Gaps for one in `rate`; a rate of 0 counts as 1.
+    #[must_use]
+    pub fn new(random: Random, rate: u32) -> Gaps {
+        let mut gaps = Gaps { random, scale: 0.0 };
+        gaps.set_rate(rate);
+        gaps
+    }
+
+    /// Changes the rate; the generator goes on.
+    pub fn set_rate(&mut self, rate: u32) {
+        self.scale = if rate <= 1 { 0.0 } else { 1.0 / (-1.0 / f64::from(rate)).ln_1p() };
+    }
+
+    /// How many packets to pass over before the next sample.
+    #[inline]
+    pub fn pass(&mut self) -> u64 {
+        // Inversion: floor(ln(U) / ln(1 - p)) is geometric from 0. Both logarithms are negative.
+        (self.random.unit().ln() * self.scale) as u64
+    }
+}
