@@ -200,7 +200,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("buffers.per-numa", Whole(1024, 4_194_304), "16384", "32768", "Buffers in the pool of each NUMA node."),
     key("buffers.hugepages", Word(&["auto", "off"]), "auto", "off", "Whether the pool lies in hugepages when there are enough free ones."),
 
-    key("api", Section, "{}", "{socket: /run/weir/api.sock}", "Where the router is reached. A change needs a restart."),
+    key("api", Section, "{}", "{socket: /run/weir/second.sock}", "Where the router is reached. A change needs a restart."),
     key("api.socket", File(107), "/run/weir/api.sock", "/run/weir/second.sock", "The Unix socket of the API."),
 
     key("logging", Section, "{}", "{level: debug}", "What is logged."),
@@ -267,6 +267,57 @@ pub(crate) fn one_of(words: &[&str]) -> String {
         [first @ .., last] => {
             let first: Vec<String> = first.iter().map(|word| format!("`{word}`")).collect();
             format!("{} or `{last}`", first.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Config;
+
+    /// A good file around one key; `KEY` stands where it goes.
+    fn around(row: &Key) -> String {
+        let device = |inner: &str| format!("interfaces: {{xe0: {{device: {{{inner}, KEY}}}}}}");
+        let parent = row.parent();
+        match parent {
+            "" => "KEY".to_owned(),
+            "interfaces.*" => "interfaces: {xe0: {KEY}, xe1: {}}\nworkers: {count: 2}".to_owned(),
+            "interfaces.*.device" if row.name() == "input" => device("driver: pcap, output: x"),
+            "interfaces.*.device" if row.name() == "output" => device("driver: pcap, input: x"),
+            "interfaces.*.device" => device("driver: af-xdp, name: e0"),
+            "interfaces.*.device.streams[]" => {
+                device("driver: generator, streams: [{name: a, source: 10.0.0.1, destination: 10.0.1.1, KEY}]").replace("}], KEY", "}]")
+            }
+            "sflow.collectors[]" => "sflow: {collectors: [{address: 192.0.2.9, KEY}]}".to_owned(),
+            "routes[].via[]" => {
+                "interfaces: {xe0: {addresses: [192.0.2.1/24]}}\nroutes: [{prefix: 10.0.0.0/8, via: [{next-hop: 192.0.2.254, KEY}]}]"
+                    .to_owned()
+            }
+            section => format!("{section}: {{KEY}}"),
+        }
+    }
+
+    fn read(row: &Key, key: &str) -> Config {
+        let text = around(row).replace("KEY", key).replace(", }", "}");
+        match crate::check("key", &text) {
+            Ok((config, _)) => config,
+            Err(errors) => panic!("{text}\n{}", errors[0]),
+        }
+    }
+
+    #[test]
+    fn each_key_is_read_and_its_default_is_the_models() {
+        let optional =
+            |row: &&Key| row.kind != Kind::Unsupported && !row.is_required() && !row.path.ends_with("[]") && !row.path.ends_with(".*");
+        for row in KEYS.iter().filter(optional).filter(|row| row.path != "neighbors") {
+            let without = read(row, "");
+            if !row.default.is_empty() {
+                let with_default = read(row, &format!("{}: {}", row.name(), row.default));
+                assert_eq!(with_default, without, "{}: the table's default is not the model's", row.path);
+            }
+            let with_example = read(row, &format!("{}: {}", row.name(), row.example));
+            assert_ne!(with_example, without, "{}: the key changes nothing", row.path);
         }
     }
 }
