@@ -114,9 +114,10 @@ pub fn ipv4_header_set(packet: &mut [u8]) {
 pub fn decrement_ttl(header: &mut Ipv4Header) {
     let step = u8::from(header.ttl != 0);
     header.ttl -= step;
-    // ~HC + ~m + m', where m is the word of ttl and protocol: m' - m is one less in its upper byte.
-    let sum = u32::from(!header.checksum()) + 0xffff - (u32::from(step) << 8);
-    header.set_checksum(!((sum >> 16) + sum) as u16);
+    // ~(~HC + ~m + m') = HC + (m - m'): the word of ttl and protocol lost one in its first byte. The
+    // sum is taken modulo 0xffff in the machine's order; 0xffff becomes 0, as a whole sum would give.
+    let sum = u32::from(header.checksum().to_be()) + u32::from(u16::from_ne_bytes([step, 0]));
+    header.set_checksum(u16::from_be((sum + ((sum + 1) >> 16)) as u16));
 }
 
 /// The pseudo-header of UDP and TCP over IPv4 (RFC 768, RFC 9293 section 3.1).
