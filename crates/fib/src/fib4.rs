@@ -14,8 +14,8 @@
 //! A route that covers many entries is written entry by entry: for a moment some addresses have the
 //! new answer and some the old, but each has one of the two.
 //!
-//! Batches overlap their waits for memory: all loads of one level are issued before the first of the
-//! next, and no branch depends on what a load brings.
+//! Batches overlap their waits for memory: a pass over all addresses reads one level and prefetches
+//! the next.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,11 +26,11 @@ use zerocopy::FromZeros;
 const ROOT: usize = 1 << 16;
 /// Entries of a block.
 pub(crate) const BLOCK: usize = 256;
-/// Blocks of a chunk.
-const CHUNK_BLOCKS: usize = 1024;
+/// Blocks of a chunk: 8 MiB, of which the kernel only gives what is written, in huge pages if it may.
+const CHUNK_BLOCKS: usize = 8192;
 const CHUNK: usize = CHUNK_BLOCKS * BLOCK;
 /// Chunks of a table.
-const CHUNKS: usize = 1024;
+const CHUNKS: usize = 128;
 /// Blocks of a table: enough for a million routes longer than /16 that share no block.
 pub(crate) const MAX_BLOCKS: u32 = (CHUNKS * CHUNK_BLOCKS) as u32;
 
@@ -116,42 +116,45 @@ impl Fib4 {
         }
     }
 
-    /// Up to [`STAGE`] lookups, level by level. `deeper` lists those that are not at a leaf yet; it is
-    /// filled without a branch, because a branch on a value still on its way stops the others.
+    /// Up to [`STAGE`] lookups, level by level. Each level asks the cache for what the next one reads.
     #[inline(always)]
     fn stage(&self, addresses: &[u32], groups: &mut [u32]) {
-        let mut deeper = [0u8; STAGE];
-        let mut count = 0usize;
-        for (number, (&address, group)) in addresses.iter().zip(groups.iter_mut()).enumerate() {
+        let mut deeper = 0;
+        for (&address, group) in addresses.iter().zip(groups.iter_mut()) {
             let entry = load(self.root_slot(address));
             *group = entry.0;
-            deeper[count & (STAGE - 1)] = number as u8;
-            count += usize::from(entry.is_block());
+            deeper += self.announce(entry, address >> 8);
         }
         for shift in [8, 0] {
-            if count == 0 {
+            if deeper == 0 {
                 break;
             }
-            count = self.descend(addresses, groups, &mut deeper, count, shift);
+            deeper = 0;
+            for (&address, group) in addresses.iter().zip(groups.iter_mut()) {
+                let entry = Entry(*group);
+                if entry.is_block() {
+                    let entry = self.step(entry, address >> shift);
+                    *group = entry.0;
+                    // Below the second octet only the last one is left.
+                    deeper += self.announce(entry, address);
+                }
+            }
         }
         for group in groups {
             *group &= GROUP_MASK;
         }
     }
 
-    /// Takes the first `count` lookups of `deeper` one level down; returns how many go further.
+    /// Prefetches what [`Fib4::step`] will read; returns 1 if the entry leads to a block, else 0.
     #[inline(always)]
-    fn descend(&self, addresses: &[u32], groups: &mut [u32], deeper: &mut [u8; STAGE], count: usize, shift: u32) -> usize {
-        let mut further = 0usize;
-        for at in 0..count.min(STAGE) {
-            let number = deeper[at];
-            let (Some(&address), Some(group)) = (addresses.get(usize::from(number)), groups.get_mut(usize::from(number))) else { break };
-            let entry = self.step(Entry(*group), address >> shift);
-            *group = entry.0;
-            deeper[further & (STAGE - 1)] = number;
-            further += usize::from(entry.is_block());
+    fn announce(&self, entry: Entry, octet: u32) -> usize {
+        if !entry.is_block() {
+            return 0;
         }
-        further
+        if let Some(slot) = self.slot(entry, octet) {
+            weir_cpu::prefetch(slot);
+        }
+        1
     }
 
     /// The slot of the root for an address.
@@ -165,15 +168,19 @@ impl Fib4 {
         &self.root[..]
     }
 
-    /// The entry of a block for an octet (the low 8 bits of `octet`).
+    /// The slot of a block for an octet (the low 8 bits of `octet`).
+    #[inline(always)]
+    fn slot(&self, block: Entry, octet: u32) -> Option<&AtomicU32> {
+        let number = block.number() as usize;
+        let chunk = self.chunks[(number / CHUNK_BLOCKS) % CHUNKS].get()?;
+        Some(&chunk[(number % CHUNK_BLOCKS) * BLOCK + (octet as usize % BLOCK)])
+    }
+
+    /// What that slot holds. That there is none is not reached: a chunk is there before an entry
+    /// leads into it.
     #[inline(always)]
     fn step(&self, block: Entry, octet: u32) -> Entry {
-        let number = block.number() as usize;
-        match self.chunks[(number / CHUNK_BLOCKS) % CHUNKS].get() {
-            Some(chunk) => load(&chunk[(number % CHUNK_BLOCKS) * BLOCK + (octet as usize % BLOCK)]),
-            // Not reached: the chunk was there before an entry led into it.
-            None => Entry::NO_ROUTE,
-        }
+        self.slot(block, octet).map_or(Entry::NO_ROUTE, load)
     }
 
     /// The slots of a block; empty if its chunk does not exist.
