@@ -98,40 +98,38 @@ impl Group {
     /// The adjacency of each bucket, when the paths for which `is_up` holds are up; their number is a
     /// power of two. One bucket to [`DROP`] when none is.
     pub(crate) fn buckets(&self, is_up: impl Fn(u32) -> bool) -> Vec<u32> {
-        let up: Vec<bool> = self.0.iter().map(|path| is_up(path.adjacency)).collect();
         let shares = self.shares();
+        let mut live: Vec<(&Path, u64)> = Vec::with_capacity(self.0.len());
         let mut buckets: Vec<Option<u32>> = Vec::with_capacity(MAX_BUCKETS);
-        for ((path, &share), &up) in self.0.iter().zip(&shares).zip(&up) {
+        for (path, &share) in self.0.iter().zip(&shares) {
+            let up = is_up(path.adjacency);
             buckets.extend(std::iter::repeat_n(up.then_some(path.adjacency), share));
+            if up {
+                live.push((path, share as u64));
+            }
         }
-        // What is left without a path goes to the others in turn, each as often as its weight.
-        let mut others = self
-            .0
-            .iter()
-            .zip(&shares)
-            .zip(&up)
-            .filter(|(_, up)| **up)
-            .flat_map(|((path, &share), _)| std::iter::repeat_n(path.adjacency, share))
-            .collect::<Vec<_>>();
-        if others.is_empty() {
-            return vec![DROP];
-        }
-        let step = coprime_step(others.len());
-        others = (0..others.len()).map(|n| others[n * step % others.len()]).collect();
-        let mut others = others.iter().cycle();
-        let buckets: Vec<u32> = buckets.into_iter().map(|bucket| bucket.or_else(|| others.next().copied()).unwrap_or(DROP)).collect();
+        // A bucket without a path goes to the path that has the fewest for its weight.
+        let mut adopt = || {
+            let (path, share) = live
+                .iter_mut()
+                .min_by(|(a, has_a), (b, has_b)| ((*has_a + 1) * u64::from(b.weight)).cmp(&((*has_b + 1) * u64::from(a.weight))))?;
+            *share += 1;
+            Some(path.adjacency)
+        };
+        let buckets: Vec<u32> = buckets.into_iter().map(|bucket| bucket.or_else(&mut adopt).unwrap_or(DROP)).collect();
         match buckets.first() {
             Some(&only) if buckets.iter().all(|&bucket| bucket == only) => vec![only],
             _ => buckets,
         }
     }
 
-    /// How many buckets each path gets: exactly by weight when the weights add up to a power of two
-    /// that fits, else by the largest remainders of [`MAX_BUCKETS`], at least one each.
+    /// How many buckets each path gets, at least one: of [`MAX_BUCKETS`], so that those of a failed path
+    /// can be shared out; only two paths, which have nothing to share out, make do with as many as
+    /// their weights add up to, if that is a power of two.
     fn shares(&self) -> Vec<usize> {
         let total: u64 = self.0.iter().map(|path| u64::from(path.weight)).sum();
-        let buckets = if total.is_power_of_two() && total <= MAX_BUCKETS as u64 { total } else { MAX_BUCKETS as u64 };
-        // One bucket is everybody's; what is left is shared by weight.
+        let few = self.0.len() <= 2 && total.is_power_of_two() && total <= MAX_BUCKETS as u64;
+        let buckets = if few { total } else { MAX_BUCKETS as u64 };
         let ideal = |weight: u32| u64::from(weight) * buckets;
         let mut shares: Vec<usize> = self.0.iter().map(|path| (ideal(path.weight) / total).max(1) as usize).collect();
         let wanted = buckets as usize;
@@ -156,12 +154,6 @@ impl Group {
 
 fn greatest_common_divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
-}
-
-/// A step that visits all of `n` places, far apart from one to the next.
-fn coprime_step(n: usize) -> usize {
-    let near_golden = (n * 5 / 8).max(1);
-    (near_golden..=n).find(|&step| greatest_common_divisor(step as u32, n as u32) == 1).unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -206,6 +198,8 @@ mod tests {
         assert_eq!((thirds.len(), shares(&thirds, 1), shares(&thirds, 2), shares(&thirds, 3)), (64, 22, 21, 21));
         let lopsided = all(&weighted(&[u32::MAX, 1]));
         assert_eq!((lopsided.len(), shares(&lopsided, 2)), (64, 1));
+        let four = all(&weighted(&[1, 1, 1, 1]));
+        assert_eq!((four.len(), shares(&four, 1), shares(&four, 4)), (64, 16, 16));
         let crowd = all(&weighted(&[1; 64]));
         assert!((1..=64).all(|n| shares(&crowd, n) == 1));
         let mut heavy = [1; 64];
@@ -230,8 +224,15 @@ mod tests {
 
     #[test]
     fn flows_of_a_failed_path_are_spread_over_all_others() {
-        let group = weighted(&[1, 1, 1]);
-        let after = group.buckets(|adjacency| adjacency != 1);
+        let after = weighted(&[1, 1, 1]).buckets(|adjacency| adjacency != 1);
         assert_eq!((shares(&after, 2), shares(&after, 3)), (32, 32));
+        let after = weighted(&[1, 1, 1, 1]).buckets(|adjacency| adjacency != 3);
+        for (adjacency, near) in [(1, 21..=22), (2, 21..=22), (4, 21..=22)] {
+            assert!(near.contains(&shares(&after, adjacency)), "{adjacency}: {after:?}");
+        }
+        let after = weighted(&[4, 2, 1, 1]).buckets(|adjacency| adjacency != 1);
+        for (adjacency, near) in [(2, 30..=34), (3, 14..=18), (4, 14..=18)] {
+            assert!(near.contains(&shares(&after, adjacency)), "{adjacency}: {after:?}");
+        }
     }
 }
