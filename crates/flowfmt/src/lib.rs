@@ -1,1 +1,11 @@
-//! flowfmt
+//! Flow formats: how what was measured is written on the wire, and read back.
+//!
+//! * [`sflow`]: sFlow version 5, both ways. The agent of the router encodes it without allocating;
+//!   `weir sflow decode` reads anybody's and prints it as sflowtool does.
+//!
+//! Everything here is bytes in, values out, or the other way round: no sockets, no clocks, no threads.
+//! What comes from outside is never trusted: a decoder answers with an error, it does not panic.
+
+#![forbid(unsafe_code)]
+
+pub mod sflow;

@@ -1,0 +1,16 @@
+//! sFlow version 5 (sflow.org, `sflow_version_5.txt`): the values both directions share.
+//!
+//! A datagram is a header and a list of samples; a sample is a fixed part and a list of records.
+//! Samples and records each carry a [`DataFormat`] and their length, so that who does not know one
+//! can step over it. Everything is XDR (RFC 4506): big endian, in units of four bytes.
+//!
+//! * [`encode`] makes datagrams (the agent).
+//!
+//! The structures here are plain: they say what is on the wire and leave out what only one of the
+//! two encodings of a sample (compact and expanded) has. `class` and `index`, `format` and `value`
+//! are kept apart, as the expanded encoding has them.
+
+pub mod encode;
+mod model;
+
+pub use model::*;

@@ -1,0 +1,219 @@
+//! The structures of sFlow version 5 that encoder and decoder have in common.
+//!
+//! Names follow the specification where it has readable ones. Units are the wire's: octets, packets,
+//! bits a second. A counter which an agent cannot provide is all ones, an unknown integer is 0.
+
+/// The UDP port that IANA gave to sFlow.
+pub const UDP_PORT: u16 = 6343;
+
+/// The version this module speaks.
+pub const VERSION: u32 = 5;
+
+/// The value of a 32-bit counter that is not available.
+pub const UNKNOWN_COUNTER_32: u32 = u32::MAX;
+
+/// The value of a 64-bit counter that is not available.
+pub const UNKNOWN_COUNTER_64: u64 = u64::MAX;
+
+/// What a sample or a record is: on the wire 20 bits of enterprise and 12 of format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DataFormat {
+    /// SMI private enterprise code; 0 is sFlow itself.
+    pub enterprise: u32,
+    /// The format's number within the enterprise.
+    pub format: u32,
+}
+
+impl DataFormat {
+    /// Sample: flow sample, compact.
+    pub const FLOW_SAMPLE: DataFormat = DataFormat::standard(1);
+    /// Sample: counters sample, compact.
+    pub const COUNTERS_SAMPLE: DataFormat = DataFormat::standard(2);
+    /// Sample: flow sample, expanded.
+    pub const FLOW_SAMPLE_EXPANDED: DataFormat = DataFormat::standard(3);
+    /// Sample: counters sample, expanded.
+    pub const COUNTERS_SAMPLE_EXPANDED: DataFormat = DataFormat::standard(4);
+    /// Flow record: the first bytes of the packet.
+    pub const RAW_HEADER: DataFormat = DataFormat::standard(1);
+    /// Counter record: generic interface counters.
+    pub const INTERFACE_COUNTERS: DataFormat = DataFormat::standard(1);
+    /// Counter record: the port's name.
+    pub const PORT_NAME: DataFormat = DataFormat::standard(1005);
+
+    /// A format of sFlow itself (enterprise 0).
+    #[must_use]
+    pub const fn standard(format: u32) -> DataFormat {
+        DataFormat { enterprise: 0, format }
+    }
+
+    /// The two parts out of the word on the wire.
+    #[must_use]
+    pub const fn from_wire(word: u32) -> DataFormat {
+        DataFormat { enterprise: word >> 12, format: word & 0xfff }
+    }
+
+    /// The word on the wire; bits that do not fit their field are lost.
+    #[must_use]
+    pub const fn to_wire(self) -> u32 {
+        (self.enterprise << 12) | (self.format & 0xfff)
+    }
+}
+
+impl std::fmt::Display for DataFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.enterprise, self.format)
+    }
+}
+
+/// Where samples come from: `sFlowDataSource`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Source {
+    /// 0 ifIndex, 1 smonVlanDataSource, 2 entPhysicalEntry, 3 entLogicalEntry.
+    pub class: u32,
+    /// The index within the class; for class 0 the ifIndex.
+    pub index: u32,
+}
+
+impl Source {
+    /// The interface with this ifIndex.
+    #[must_use]
+    pub const fn interface(index: u32) -> Source {
+        Source { class: 0, index }
+    }
+}
+
+/// Where a packet came in or went out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Port {
+    /// 0 one interface, 1 discarded, 2 several interfaces.
+    pub format: u32,
+    /// ifIndex, reason of the discard, or number of interfaces.
+    pub value: u32,
+}
+
+impl Port {
+    /// Not known.
+    pub const UNKNOWN: Port = Port { format: 0, value: 0 };
+    /// From or to the router itself.
+    pub const INTERNAL: Port = Port { format: 0, value: 0x3fff_ffff };
+
+    /// The interface with this ifIndex.
+    #[must_use]
+    pub const fn interface(index: u32) -> Port {
+        Port { format: 0, value: index }
+    }
+
+    /// The packet was discarded, for one of the reasons in the table of the specification.
+    #[must_use]
+    pub const fn discarded(reason: u32) -> Port {
+        Port { format: 1, value: reason }
+    }
+
+    /// The packet went to several interfaces; 0 when it is not known how many.
+    #[must_use]
+    pub const fn multiple(count: u32) -> Port {
+        Port { format: 2, value: count }
+    }
+}
+
+/// The fixed part of a flow sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowSample {
+    /// Number of this sample within its source.
+    pub sequence: u32,
+    /// The source that took it.
+    pub source: Source,
+    /// One packet in so many is sampled.
+    pub rate: u32,
+    /// Packets that could have been sampled since the start; wraps.
+    pub pool: u32,
+    /// Samples lost for want of resources since the start; wraps.
+    pub drops: u32,
+    /// Where the packet came in.
+    pub input: Port,
+    /// Where it went out.
+    pub output: Port,
+}
+
+/// The fixed part of a counters sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountersSample {
+    /// Number of this sample within its source.
+    pub sequence: u32,
+    /// Whose counters they are.
+    pub source: Source,
+}
+
+/// Flow record 0:1, the first bytes of the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawHeader<'a> {
+    /// What the bytes begin with: [`RawHeader::ETHERNET`], …
+    pub protocol: u32,
+    /// Length of the frame on the wire, with FCS and with what was stripped.
+    pub frame_length: u32,
+    /// How many octets were taken off the frame before it was looked at, FCS included.
+    pub stripped: u32,
+    /// The bytes.
+    pub header: &'a [u8],
+}
+
+impl RawHeader<'_> {
+    /// `protocol` of an Ethernet frame (ISO 8802-3).
+    pub const ETHERNET: u32 = 1;
+    /// `protocol` of a packet that begins with its IPv4 header.
+    pub const IPV4: u32 = 11;
+    /// `protocol` of a packet that begins with its IPv6 header.
+    pub const IPV6: u32 = 12;
+}
+
+/// Counter record 0:1, the counters of an interface (RFC 2233 and RFC 3635 names without `if`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceCounters {
+    /// ifIndex.
+    pub index: u32,
+    /// ifType as IANA numbers it; 6 is Ethernet.
+    pub kind: u32,
+    /// Bits a second.
+    pub speed: u64,
+    /// 0 unknown, 1 full duplex, 2 half duplex, 3 in, 4 out.
+    pub direction: u32,
+    /// Bit 0 set when administratively up, bit 1 when operationally up.
+    pub status: u32,
+    /// Octets received.
+    pub in_octets: u64,
+    /// Unicast packets received.
+    pub in_unicast: u32,
+    /// Multicast packets received.
+    pub in_multicast: u32,
+    /// Broadcast packets received.
+    pub in_broadcast: u32,
+    /// Received packets discarded although they had no error.
+    pub in_discards: u32,
+    /// Packets received with errors.
+    pub in_errors: u32,
+    /// Packets received of an unknown protocol.
+    pub in_unknown_protocols: u32,
+    /// Octets sent.
+    pub out_octets: u64,
+    /// Unicast packets sent.
+    pub out_unicast: u32,
+    /// Multicast packets sent.
+    pub out_multicast: u32,
+    /// Broadcast packets sent.
+    pub out_broadcast: u32,
+    /// Packets discarded instead of sent although they had no error.
+    pub out_discards: u32,
+    /// Packets that could not be sent because of errors.
+    pub out_errors: u32,
+    /// 1 when the interface takes in everything it sees.
+    pub promiscuous: u32,
+}
+
+impl InterfaceCounters {
+    /// Octets of this record's body on the wire.
+    pub const WIRE_LEN: usize = 88;
+    /// `status` bit: administratively up.
+    pub const ADMIN_UP: u32 = 1;
+    /// `status` bit: operationally up.
+    pub const OPER_UP: u32 = 2;
+}
