@@ -90,7 +90,7 @@ impl Domain {
     /// when [`Domain::passed`] says that every reader has passed the mark.
     #[must_use]
     pub fn ticket(&self) -> Ticket {
-        Ticket(self.0.epoch.fetch_add(1, Ordering::SeqCst) + 1)
+        Ticket(self.0.epoch.fetch_add(1, Ordering::AcqRel) + 1)
     }
 
     /// Whether no reader can still see what was unlinked before `ticket` was taken.
@@ -104,7 +104,7 @@ impl Domain {
         // Pairs with the fence in `quiesce`: either its announcement is seen below, or its reads see
         // what was unlinked before this.
         fence(Ordering::SeqCst);
-        self.0.places.iter().map(|place| place.seen.load(Ordering::SeqCst)).filter(|&seen| seen != OFFLINE).min()
+        self.0.places.iter().map(|place| place.seen.load(Ordering::Acquire)).filter(|&seen| seen != OFFLINE).min()
     }
 
     /// Frees what all readers have passed; returns how many values.
@@ -137,9 +137,11 @@ impl Reader {
     #[inline]
     pub fn quiesce(&mut self) {
         let place = &self.domain.0.places[self.number];
-        let epoch = self.domain.0.epoch.load(Ordering::SeqCst);
+        // Acquire: whoever announces an epoch sees what was unlinked before it began.
+        let epoch = self.domain.0.epoch.load(Ordering::Acquire);
         if place.seen.load(Ordering::Relaxed) != epoch {
-            place.seen.store(epoch, Ordering::SeqCst);
+            // Release: what was read before the announcement was read before anything is freed for it.
+            place.seen.store(epoch, Ordering::Release);
             // The announcement must be visible before any table pointer is read.
             fence(Ordering::SeqCst);
         }
@@ -147,7 +149,7 @@ impl Reader {
 
     /// Announces that nothing is read until the next [`Reader::quiesce`].
     pub fn offline(&mut self) {
-        self.domain.0.places[self.number].seen.store(OFFLINE, Ordering::SeqCst);
+        self.domain.0.places[self.number].seen.store(OFFLINE, Ordering::Release);
     }
 
     /// The right to read. `None` while offline.
@@ -246,7 +248,7 @@ mod tests {
     struct Noted(u32, std::sync::Arc<AtomicUsize>);
     impl Drop for Noted {
         fn drop(&mut self) {
-            self.1.fetch_add(1, Ordering::SeqCst);
+            self.1.fetch_add(1, Ordering::AcqRel);
         }
     }
 
