@@ -1,1 +1,29 @@
-//! engine
+//! The assembly: a router from a configuration.
+//!
+//! [`Router::start`] makes the pool, the tables, the workers and the agent, and starts the control
+//! thread; [`Router::apply`] brings it to a configuration, step by step, also at start-up. The API is
+//! answered from here ([`weir_api::Router`] is implemented for it). [`Router::stop`] takes it all down
+//! in order and tells the final balance.
+//!
+//! Threads: the workers (see `worker.rs`), the control thread (events from workers, neighbours, links),
+//! the agent, and whoever calls the methods here. One lock guards the control side; no worker ever
+//! takes it.
+
+#![forbid(unsafe_code)]
+
+mod apply;
+mod clock;
+mod control;
+mod handle;
+mod index;
+mod neighbors;
+mod ports;
+mod router;
+mod sflow;
+mod trace;
+mod views;
+mod waker;
+mod worker;
+
+pub use apply::{Applied, ApplyError};
+pub use router::{Options, Router, StartError};

@@ -51,7 +51,14 @@ fn sums(packets: &[Pkt]) -> Sums {
 }
 
 /// Sends a vector; drops what the driver does not take. `stage` is port-tx's number in the graph.
-pub fn transmit(graph: &mut Graph<Tables>, env: &mut Env<'_, Tables>, stage: usize, worker: usize, port: &mut PortTx, packets: &mut Vector) {
+pub fn transmit(
+    graph: &mut Graph<Tables>,
+    env: &mut Env<'_, Tables>,
+    stage: usize,
+    worker: usize,
+    port: &mut PortTx,
+    packets: &mut Vector,
+) {
     let interface = env.world.interface(port.interface);
     let Some(interface) = interface.filter(|interface| interface.can_send) else {
         return graph.drop_all(env, stage, DropReason::TxDown, packets);

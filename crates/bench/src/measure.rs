@@ -1,0 +1,160 @@
+//! Blocks, pairs and medians.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use weir_buf::PoolError;
+use weir_telemetry::sampler::SampleSource;
+
+use crate::report::CaseResult;
+use crate::rig::{Case, CheckError, Rig};
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Turns of 256 packets a block.
+    pub turns: usize,
+    /// Pairs of blocks, at least 31 for a published figure.
+    pub pairs: usize,
+}
+
+impl Default for Effort {
+    fn default() -> Effort {
+        Effort { turns: 1024, pairs: 61 }
+    }
+}
+
+/// Why a case was not measured.
+#[derive(Debug)]
+pub enum BenchError {
+    /// No memory.
+    Pool(PoolError),
+    /// What came out was wrong.
+    Check(CheckError),
+}
+
+impl std::fmt::Display for BenchError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BenchError::Pool(error) => error.fmt(f),
+            BenchError::Check(error) => write!(f, "the packet path does not do what it should: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BenchError {}
+
+/// The sampling rates of every case.
+pub(crate) const RATES: [u32; 4] = [10_000_000, 10_000, 1_000, 100];
+
+/// Measures a case, off and at every rate; `progress` is told before each.
+///
+/// # Errors
+/// When there is no memory, or the untimed run shows that the result would be worthless.
+pub fn run_case(case: Case, effort: Effort, mut progress: impl FnMut(&str)) -> Result<(Vec<CaseResult>, bool), BenchError> {
+    let (mut rig, source) = Rig::new(case, 7).map_err(BenchError::Pool)?;
+    progress(&format!("{}: checking frames and counters", case.name()));
+    rig.check().map_err(BenchError::Check)?;
+    let hugepages = rig.hugepages;
+    let (stop, got) = (AtomicBool::new(false), AtomicU64::new(0));
+    let results = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| drain(source, &stop, &got));
+        let mut results = vec![off(&mut rig, case, effort, &mut progress)];
+        for rate in RATES {
+            progress(&format!("{}: sFlow 1:{rate}", case.name()));
+            results.push(with_sflow(&mut rig, case, effort, rate, &got));
+        }
+        stop.store(true, Ordering::Release);
+        let _ = reader.join();
+        results
+    });
+    Ok((results, hugepages))
+}
+
+/// The ring's reader, on whatever core the kernel gives it.
+fn drain(mut source: SampleSource, stop: &AtomicBool, got: &AtomicU64) {
+    loop {
+        let ended = stop.load(Ordering::Acquire);
+        let mut count = 0;
+        while source.ring.pop_with(|sample| std::hint::black_box(sample.kept)).is_some() {
+            count += 1;
+        }
+        if count > 0 {
+            got.fetch_add(count, Ordering::Release);
+        } else if ended {
+            return;
+        } else {
+            std::thread::sleep(std::time::Duration::from_micros(20));
+        }
+    }
+}
+
+fn off(rig: &mut Rig, case: Case, effort: Effort, progress: &mut impl FnMut(&str)) -> CaseResult {
+    progress(&format!("{}: off", case.name()));
+    rig.settings.set(0, 128);
+    rig.block(effort.turns, false);
+    let before = rig.node_clocks();
+    let mut blocks: Vec<f64> = (0..effort.pairs).map(|_| rig.block(effort.turns, false)).collect();
+    result(rig, case, "off".into(), &before, &mut blocks)
+}
+
+fn result(rig: &Rig, case: Case, sflow: String, before: &[(&'static str, u64, u64)], blocks: &mut [f64]) -> CaseResult {
+    let clocks = quantile(blocks, 0.5);
+    let mut nodes = BTreeMap::new();
+    for ((name, clocks, packets), (_, clocks_before, packets_before)) in rig.node_clocks().into_iter().zip(before) {
+        if packets > *packets_before {
+            nodes.insert(name, round((clocks - clocks_before) as f64 / (packets - packets_before) as f64));
+        }
+    }
+    CaseResult {
+        name: case.name(),
+        sflow,
+        clocks_per_packet: round(clocks),
+        mpps: round(weir_cpu::tsc_hz() as f64 / clocks / 1e6),
+        nodes,
+        added: None,
+        added_low: None,
+        added_high: None,
+        null: None,
+        samples: None,
+        samples_lost: None,
+    }
+}
+
+/// Blocks with and without take turns; which comes first changes from pair to pair.
+fn with_sflow(rig: &mut Rig, case: Case, effort: Effort, rate: u32, got: &AtomicU64) -> CaseResult {
+    rig.settings.set(rate, 128);
+    rig.block(effort.turns, true);
+    let before = rig.node_clocks();
+    let (got_before, mut blocks, mut added, mut null) = (got.load(Ordering::Acquire), Vec::new(), Vec::new(), Vec::new());
+    for pair in 0..effort.pairs {
+        let first = rig.block(effort.turns, pair % 2 == 1);
+        let second = rig.block(effort.turns, pair % 2 == 0);
+        let (on, off) = if pair % 2 == 1 { (first, second) } else { (second, first) };
+        blocks.push(on);
+        added.push(on - off);
+        let (one, two) = (rig.block(effort.turns / 2, false), rig.block(effort.turns / 2, false));
+        null.push(if pair % 2 == 1 { one - two } else { two - one });
+    }
+    let mut result = result(rig, case, rate.to_string(), &before, &mut blocks);
+    result.added = Some(round(quantile(&mut added, 0.5)));
+    result.added_low = Some(round(quantile(&mut added, 0.25)));
+    result.added_high = Some(round(quantile(&mut added, 0.75)));
+    result.null = Some(round(quantile(&mut null, 0.5)));
+    result.samples = Some(got.load(Ordering::Acquire) - got_before);
+    result
+}
+
+fn quantile(values: &mut [f64], part: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let place = part * values.len().saturating_sub(1) as f64;
+    let (low, high) = (place.floor() as usize, place.ceil() as usize);
+    match (values.get(low), values.get(high)) {
+        (Some(&low), Some(&high)) => low + (high - low) * place.fract(),
+        _ => 0.0,
+    }
+}
+
+fn round(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}

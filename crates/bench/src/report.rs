@@ -1,0 +1,66 @@
+//! The report's shape: stable names, one entry a case and sampling rate.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// Where it was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// The processor's own name.
+    pub cpu: String,
+    /// Millions of time stamp counter ticks a second.
+    pub tsc_mhz: f64,
+    /// Cores that the process may use.
+    pub cores: usize,
+    /// Whether packet memory lay on hugepages.
+    pub hugepages: bool,
+    /// The compiler.
+    pub rustc: String,
+    /// The commit, when known.
+    pub commit: String,
+    /// The instruction set level that the nodes ran with.
+    pub code_path: &'static str,
+}
+
+/// One case at one sampling rate.
+#[derive(Clone, Debug, Serialize)]
+pub struct CaseResult {
+    /// The case.
+    pub name: &'static str,
+    /// "off" or one in how many packets.
+    pub sflow: String,
+    /// Clocks of the whole dataplane a packet, without the generator's input.
+    pub clocks_per_packet: f64,
+    /// Millions of packets a second that this makes on one core.
+    pub mpps: f64,
+    /// Clocks a packet by node.
+    pub nodes: BTreeMap<&'static str, f64>,
+    /// Median of the paired differences to off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added: Option<f64>,
+    /// Lower quartile of the differences.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added_low: Option<f64>,
+    /// Upper quartile of the differences.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added_high: Option<f64>,
+    /// Median of paired differences of off to off: the noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub null: Option<f64>,
+    /// Samples that the reader got.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u64>,
+    /// Samples that were lost because the reader did not keep up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples_lost: Option<u64>,
+}
+
+/// Everything.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Where it was measured.
+    pub machine: Machine,
+    /// What was measured.
+    pub cases: Vec<CaseResult>,
+}

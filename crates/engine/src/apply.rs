@@ -1,0 +1,376 @@
+//! Carrying out plan steps, each with its inverse at hand.
+//!
+//! `apply` is a transaction: when a step fails, the inverses of those before it are played
+//! backwards, and the router is as it was. A step changes the model (`weir_config::apply_to_model`),
+//! the master tables, and what workers hold; workers see it when the step publishes.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use ipnet::Ipv4Net;
+use weir_config::{AdminState, Step, Via, apply_to_model, plan};
+use weir_fib::{Adjacency, Group, Path};
+use weir_port::interface::InterfaceCounters;
+use weir_port::{LinkState, Port};
+use weir_wire::MacAddr;
+
+use crate::control::{Attached, Control, RouteSource};
+use crate::neighbors::Place;
+use crate::ports;
+use crate::worker::{Command, Returned};
+
+/// Why a configuration could not be applied: the step and one sentence.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}: {reason}")]
+pub struct ApplyError {
+    /// The step that failed, as `plan` prints it.
+    pub step: String,
+    /// Why, and what to do.
+    pub reason: String,
+}
+
+/// What an apply did.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// Steps carried out.
+    pub steps: usize,
+    /// Sections whose change waits for a restart.
+    pub needs_restart: Vec<String>,
+}
+
+impl Control {
+    /// Brings the router to `wanted`, or leaves it as it was.
+    pub(crate) fn apply(&mut self, wanted: &weir_config::Config) -> Result<Applied, ApplyError> {
+        let steps = plan(&self.config, wanted);
+        let mut applied = Applied::default();
+        for (number, step) in steps.iter().enumerate() {
+            if let Step::NeedsRestart { change } = step {
+                applied.needs_restart.push(change.section().to_owned());
+                continue;
+            }
+            if let Err(reason) = self.carry_out_step(step) {
+                self.undo(steps.get(..number).unwrap_or(&[]));
+                return Err(ApplyError { step: step.to_string(), reason });
+            }
+            applied.steps += 1;
+        }
+        Ok(applied)
+    }
+
+    fn undo(&mut self, done: &[Step]) {
+        for step in done.iter().rev().filter(|step| !matches!(step, Step::NeedsRestart { .. })) {
+            if let Err(reason) = self.carry_out_step(&step.inverse()) {
+                tracing::error!("while undoing \"{step}\": {reason}");
+            }
+        }
+    }
+
+    /// One step: the model first, since what follows is worked out from it.
+    fn carry_out_step(&mut self, step: &Step) -> Result<(), String> {
+        let before = self.config.clone();
+        apply_to_model(&mut self.config, step).map_err(|misfit| format!("{misfit:?}"))?;
+        let result = self.do_step(step);
+        if result.is_err() {
+            self.config = before;
+        }
+        result
+    }
+
+    fn do_step(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::CreateInterface { name, interface } => self.create_interface(name, interface),
+            Step::DeleteInterface { name, .. } => {
+                self.delete_interface(name);
+                Ok(())
+            }
+            Step::SetDescription { .. } => Ok(()),
+            Step::SetMac { interface, .. } | Step::SetMtu { interface, .. } => {
+                self.refresh(interface);
+                self.refresh_adjacencies(self.index_of(interface));
+                self.publish();
+                Ok(())
+            }
+            Step::SetState { interface, to, .. } => {
+                self.refresh(interface);
+                let index = self.index_of(interface);
+                let up = *to == AdminState::Up && self.interfaces.get(interface).is_some_and(|attached| attached.link.up);
+                self.set_paths_up(index, up);
+                self.publish();
+                Ok(())
+            }
+            Step::SetL2xc { interface, .. } | Step::SetSflow { interface, .. } => {
+                self.refresh(interface);
+                self.publish();
+                Ok(())
+            }
+            Step::SetPlacement { interface, .. } => self.place_again(interface),
+            Step::AddAddress { interface, address } => self.add_address(interface, *address),
+            Step::RemoveAddress { interface, address } => {
+                self.remove_address(interface, *address);
+                Ok(())
+            }
+            Step::AddNeighbor { interface, address, mac } => {
+                self.set_static(interface, *address, Some(MacAddr(mac.0)));
+                Ok(())
+            }
+            Step::ChangeNeighbor { interface, address, to, .. } => {
+                self.set_static(interface, *address, Some(MacAddr(to.0)));
+                Ok(())
+            }
+            Step::RemoveNeighbor { interface, address, .. } => {
+                self.set_static(interface, *address, None);
+                Ok(())
+            }
+            Step::AddRoute { prefix, via } => self.add_route(*prefix, via),
+            Step::ChangeRoute { prefix, from, to } => {
+                self.add_route(*prefix, to)?;
+                self.let_go(from);
+                Ok(())
+            }
+            Step::RemoveRoute { prefix, via } => {
+                self.unset_route(*prefix, RouteSource::Static);
+                self.let_go(via);
+                self.publish();
+                Ok(())
+            }
+            Step::SetSflowSettings { to, .. } => {
+                let agent = self.config.sflow_agent();
+                self.sflow.configure(to, agent).map_err(|error| error.to_string())
+            }
+            Step::SetLogLevel { .. } | Step::NeedsRestart { .. } => Ok(()),
+        }
+    }
+
+    fn create_interface(&mut self, name: &str, wanted: &weir_config::Interface) -> Result<(), String> {
+        let index = self.indexes.of(name);
+        let port = ports::open(wanted, made_up_mac(index), &self.pool).map_err(|error| error.to_string())?;
+        let drops = (0..self.workers.len()).map(|_| self.drop_map.counters()).collect();
+        let mac = port.as_ref().and_then(|port| port.mac()).unwrap_or_else(|| made_up_mac(index));
+        let mtu = u32::from(wanted.mtu);
+        if let Some(port) = &port {
+            let most = port.capabilities().max_frame;
+            if (mtu as usize) + 14 > most {
+                return Err(format!("{} carries frames of up to {most} bytes, an MTU of {mtu} needs {}", port.device(), mtu + 14));
+            }
+        }
+        let counters = Arc::new(InterfaceCounters::new(self.workers.len()));
+        let glean = self.nexthops.add_adjacency(Adjacency::glean(index, mtu, wanted.mac.map_or(mac.0, |mac| mac.0)));
+        let local = self.nexthops.add_adjacency(Adjacency::local(index));
+        let link = LinkState { up: false, speed: 0 };
+        let attached = Attached { index, port: None, link, placement: Vec::new(), tx_queues: 0, counters, drops, mac, glean, local };
+        self.interfaces.insert(name.to_owned(), attached);
+        if let Some(port) = port {
+            self.attach(name, port, &wanted.rx_queue_workers);
+        }
+        self.refresh(name);
+        self.publish();
+        Ok(())
+    }
+
+    /// Hands a port's queues to workers.
+    fn attach(&mut self, name: &str, mut port: Box<dyn Port>, wanted: &[u16]) {
+        let queues = port.take_queues();
+        let link = port.link();
+        let count = self.workers.len().max(1);
+        let Some(attached) = self.interfaces.get_mut(name) else { return };
+        let index = attached.index;
+        let mut owners = Vec::new();
+        attached.placement.clear();
+        for (number, queue) in queues.into_iter().enumerate() {
+            let worker = match wanted.get(number) {
+                Some(&worker) => usize::from(worker) % count,
+                None => {
+                    self.next_worker = (self.next_worker + 1) % count;
+                    (self.next_worker + count - 1) % count
+                }
+            };
+            attached.placement.push(worker);
+            let Some(handle) = self.workers.get_mut(worker) else { continue };
+            if let Some(tx) = queue.tx
+                && !owners.contains(&worker)
+            {
+                handle.tell(Command::AddTx { interface: index, queue: tx });
+                owners.push(worker);
+            }
+            if let Some(rx) = queue.rx {
+                handle.tell(Command::AddRx { interface: index, queue: rx });
+            }
+        }
+        attached.tx_queues = owners.len();
+        attached.link = link;
+        attached.port = Some(port);
+        for (number, handle) in self.workers.iter_mut().enumerate() {
+            if !owners.is_empty() && !owners.contains(&number) {
+                handle.tell(Command::HandTo { interface: index, worker: owners[number % owners.len()] });
+            }
+        }
+        self.workers.iter().for_each(|worker| {
+            worker.sync();
+        });
+    }
+
+    /// Takes a port's queues back from the workers and closes it.
+    fn detach(&mut self, name: &str) {
+        let Some(attached) = self.interfaces.get_mut(name) else { return };
+        let index = attached.index;
+        let port = attached.port.take();
+        attached.tx_queues = 0;
+        attached.placement.clear();
+        for worker in &mut self.workers {
+            worker.tell(Command::Remove { interface: index });
+        }
+        for worker in &mut self.workers {
+            worker.sync();
+            while let Some(queue) = worker.returned.pop() {
+                match queue {
+                    Returned::Rx(queue) => drop(queue),
+                    Returned::Tx(queue) => drop(queue),
+                }
+            }
+        }
+        drop(port);
+    }
+
+    /// Opens the port of an interface again, whose device had vanished.
+    pub(crate) fn reopen(&mut self, name: &str) -> Result<(), String> {
+        let Some(wanted) = self.config.interfaces.get(name).cloned() else { return Ok(()) };
+        self.detach(name);
+        let port = ports::open(&wanted, made_up_mac(self.index_of(name)), &self.pool).map_err(|error| error.to_string());
+        let result = match port {
+            Ok(Some(port)) => {
+                if let (Some(attached), Some(mac)) = (self.interfaces.get_mut(name), port.mac()) {
+                    attached.mac = mac;
+                }
+                self.attach(name, port, &wanted.rx_queue_workers);
+                Ok(())
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        self.refresh(name);
+        let index = self.index_of(name);
+        self.refresh_adjacencies(index);
+        let up = self.interfaces.get(name).is_some_and(|attached| attached.link.up);
+        self.set_paths_up(index, up);
+        result
+    }
+
+    fn place_again(&mut self, name: &str) -> Result<(), String> {
+        self.reopen(name)?;
+        self.publish();
+        Ok(())
+    }
+
+    fn delete_interface(&mut self, name: &str) {
+        let index = self.index_of(name);
+        if let Some(place) = self.tables.interfaces.get_mut(index as usize) {
+            *place = None;
+        }
+        let mut deeds = Vec::new();
+        self.neighbors.forget(|place| place.interface == index, &mut deeds);
+        self.carry_out(deeds);
+        self.publish();
+        self.detach(name);
+        if let Some(attached) = self.interfaces.remove(name) {
+            self.nexthops.remove_adjacency(attached.glean);
+            self.nexthops.remove_adjacency(attached.local);
+        }
+        self.publish();
+    }
+
+    fn add_address(&mut self, name: &str, address: Ipv4Net) -> Result<(), String> {
+        self.refresh(name);
+        let Some((glean, local)) = self.interfaces.get(name).map(|attached| (attached.glean, attached.local)) else {
+            return Err(format!("there is no interface {name}"));
+        };
+        let (own, subnet) = (Ipv4Net::from(address.addr()), address.trunc());
+        let mut routes = vec![(own, RouteSource::Local, self.single(local))];
+        if address.prefix_len() < 32 {
+            routes.push((subnet, RouteSource::Connected, self.single(glean)));
+        }
+        if address.prefix_len() < 31 {
+            for edge in [subnet.network(), subnet.broadcast()] {
+                routes.push((Ipv4Net::from(edge), RouteSource::Connected, self.single(local)));
+            }
+        }
+        self.publish();
+        for (prefix, source, group) in routes {
+            self.set_route(prefix, source, group)?;
+        }
+        self.sflow.agent_may_change(self.config.sflow_agent());
+        Ok(())
+    }
+
+    fn remove_address(&mut self, name: &str, address: Ipv4Net) {
+        self.refresh(name);
+        let subnet = address.trunc();
+        self.unset_route(Ipv4Net::from(address.addr()), RouteSource::Local);
+        let shared = self.config.interfaces.get(name).is_some_and(|it| it.addresses.iter().any(|other| other.trunc() == subnet));
+        if !shared {
+            if address.prefix_len() < 32 {
+                self.unset_route(subnet, RouteSource::Connected);
+            }
+            if address.prefix_len() < 31 {
+                self.unset_route(Ipv4Net::from(subnet.network()), RouteSource::Connected);
+                self.unset_route(Ipv4Net::from(subnet.broadcast()), RouteSource::Connected);
+            }
+            let index = self.index_of(name);
+            let mut deeds = Vec::new();
+            self.neighbors.forget(|place| place.interface == index && subnet.contains(&Ipv4Addr::from(place.address)), &mut deeds);
+            self.carry_out(deeds);
+        }
+        self.publish();
+        self.sflow.agent_may_change(self.config.sflow_agent());
+    }
+
+    fn set_static(&mut self, interface: &str, address: Ipv4Addr, mac: Option<MacAddr>) {
+        let place = Place { interface: self.index_of(interface), address: address.into() };
+        let (now, mut deeds) = (self.clock.now(), Vec::new());
+        self.neighbors.set_static(place, mac, now, &mut deeds);
+        self.carry_out(deeds);
+    }
+
+    /// The neighbours that a route's paths lead to.
+    fn places(&self, via: &Via) -> Vec<(Place, u8)> {
+        let Via::Paths(paths) = via else { return Vec::new() };
+        let place = |path: &weir_config::Path| {
+            let interface = self.config.interface_of(path).map_or(0, |name| self.index_of(name));
+            (Place { interface, address: path.next_hop.into() }, path.weight)
+        };
+        paths.iter().map(place).collect()
+    }
+
+    fn add_route(&mut self, prefix: Ipv4Net, via: &Via) -> Result<(), String> {
+        let places = self.places(via);
+        let (now, mut deeds) = (self.clock.now(), Vec::new());
+        for (place, _) in &places {
+            self.neighbors.hold_for_route(*place, now, &mut deeds);
+        }
+        self.carry_out(deeds);
+        let group = match via {
+            Via::Blackhole => self.single(self.blackhole),
+            Via::Paths(_) => {
+                let path = |(place, weight): &(Place, u8)| {
+                    let adjacency = self.adjacencies.get(place).copied().unwrap_or(weir_fib::DROP);
+                    Path { weight: u32::from(*weight), ..Path::to(adjacency) }
+                };
+                let group = Group::new(places.iter().map(path)).map_err(|error| error.to_string())?;
+                self.nexthops.acquire(group).map_err(|error| error.to_string())?
+            }
+        };
+        self.publish();
+        self.set_route(prefix, RouteSource::Static, group)
+    }
+
+    fn let_go(&mut self, via: &Via) {
+        for (place, _) in self.places(via) {
+            self.neighbors.let_go(place);
+        }
+    }
+}
+
+/// A locally administered address for an interface whose device has none.
+fn made_up_mac(index: u32) -> MacAddr {
+    let [a, b, c, d] = index.to_be_bytes();
+    MacAddr([0x02, 0x77, a, b, c, d])
+}

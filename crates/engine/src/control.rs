@@ -1,0 +1,366 @@
+//! The control side's state: what is configured, and everything that makes the workers' tables.
+//!
+//! One value behind one lock, touched by the control thread and by API threads; workers never wait
+//! for it. It keeps the master copy of the tables, changes it, and publishes a clone.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ipnet::Ipv4Net;
+use weir_buf::Pool;
+use weir_config::{AdminState, Config};
+use weir_fib::{Adjacency, AdjacencyKind, Fib4Writer, Group, NeighborState, NexthopTable, Path};
+use weir_graph::{DropMap, NodeSpec};
+use weir_nodes::{Entry, Event, Tables, arp_hold_key};
+use weir_port::interface::{Feature, Features, Input, Interface, InterfaceCounters, Kind};
+use weir_port::{LinkState, Port};
+use weir_ring::qsbr::{Domain, Published};
+use weir_wire::{MacAddr, build};
+
+use crate::clock::Clock;
+use crate::handle::WorkerHandle;
+use crate::index::Indexes;
+use crate::neighbors::{Deed, NeighborTable, Place};
+use crate::sflow::SflowSide;
+use crate::trace::TraceStore;
+use crate::worker::Command;
+
+/// Where a route comes from; the first of several wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RouteSource {
+    Local,
+    Static,
+    Connected,
+    Neighbor,
+}
+
+/// An interface as the control side knows it.
+pub(crate) struct Attached {
+    pub(crate) index: u32,
+    pub(crate) port: Option<Box<dyn Port>>,
+    pub(crate) link: LinkState,
+    /// The worker of each receive queue.
+    pub(crate) placement: Vec<usize>,
+    pub(crate) tx_queues: usize,
+    pub(crate) counters: Arc<InterfaceCounters>,
+    pub(crate) drops: Arc<[weir_graph::DropCounters]>,
+    pub(crate) mac: MacAddr,
+    pub(crate) glean: u32,
+    pub(crate) local: u32,
+}
+
+/// Everything that the control side owns.
+pub(crate) struct Control {
+    pub(crate) clock: Clock,
+    pub(crate) config: Config,
+    pub(crate) pool: Pool,
+    pub(crate) domain: Domain,
+    pub(crate) tables: Tables,
+    pub(crate) published: Arc<Published<Tables>>,
+    pub(crate) fib: Fib4Writer,
+    pub(crate) nexthops: NexthopTable,
+    pub(crate) blackhole: u32,
+    /// All routes, also those that another source hides.
+    pub(crate) routes: BTreeMap<Ipv4Net, BTreeMap<RouteSource, u32>>,
+    pub(crate) neighbors: NeighborTable,
+    /// Adjacency of each neighbour.
+    pub(crate) adjacencies: BTreeMap<Place, u32>,
+    pub(crate) interfaces: BTreeMap<String, Attached>,
+    pub(crate) indexes: Indexes,
+    pub(crate) workers: Vec<WorkerHandle>,
+    pub(crate) specs: Vec<NodeSpec>,
+    pub(crate) drop_map: Arc<DropMap>,
+    pub(crate) sflow: SflowSide,
+    pub(crate) trace: TraceStore,
+    pub(crate) next_worker: usize,
+}
+
+/// sFlow's tap is the first of the graph.
+pub(crate) const SFLOW_TAP: u32 = 1;
+
+impl Control {
+    /// The configured state of an interface.
+    fn wanted(&self, name: &str) -> Option<&weir_config::Interface> {
+        self.config.interfaces.get(name)
+    }
+
+    /// The index of an interface by name; 0, which no interface has, when there is none.
+    pub(crate) fn index_of(&self, name: &str) -> u32 {
+        self.interfaces.get(name).map_or(0, |attached| attached.index)
+    }
+
+    /// The name of an interface by index.
+    pub(crate) fn name_of(&self, index: u32) -> Option<&str> {
+        self.interfaces.iter().find(|(_, attached)| attached.index == index).map(|(name, _)| name.as_str())
+    }
+
+    /// Works an interface's entry out anew from configuration and link, and puts it into the master
+    /// tables.
+    pub(crate) fn refresh(&mut self, name: &str) {
+        let Some(attached) = self.interfaces.get(name) else { return };
+        let Some(wanted) = self.wanted(name) else { return };
+        let up = wanted.state == AdminState::Up;
+        let input = match (&wanted.l2xc, up) {
+            (_, false) => Input::Closed,
+            (Some(target), true) => Input::CrossConnect(self.index_of(target)),
+            (None, true) if wanted.addresses.is_empty() => Input::Unused,
+            (None, true) => Input::Routed,
+        };
+        let sampled = wanted.sflow && up;
+        let mut features = Features::default().with(Feature::MacVlan);
+        if sampled {
+            features = features.with(Feature::RxTap);
+        }
+        if input == Input::Routed {
+            features = features.with(Feature::Lookup);
+        }
+        let interface = Interface {
+            index: attached.index,
+            name: name.into(),
+            kind: Kind::Port,
+            parent: None,
+            mac: wanted.mac.map_or(attached.mac, |mac| MacAddr(mac.0)),
+            mtu: u32::from(wanted.mtu),
+            input,
+            table4: 0,
+            addresses: wanted.addresses.iter().map(|net| (u32::from(net.addr()), net.prefix_len())).collect(),
+            features,
+            rx_taps: if sampled { SFLOW_TAP } else { 0 },
+            tx_taps: 0,
+            can_send: up && attached.link.up && attached.tx_queues > 0,
+            counters: attached.counters.clone(),
+        };
+        let (place, drops) = (interface.index as usize, attached.drops.clone());
+        if self.tables.interfaces.len() <= place {
+            self.tables.interfaces.resize(place + 1, None);
+        }
+        self.tables.interfaces[place] = Some(Arc::new(Entry { interface, drops }));
+    }
+
+    /// Publishes the master tables and waits until every worker sees them.
+    pub(crate) fn publish(&mut self) {
+        self.tables.nexthops = self.nexthops.snapshot();
+        self.published.publish(Box::new(self.tables.clone()));
+        let ticket = self.domain.ticket();
+        for worker in &self.workers {
+            worker.waker.wake();
+        }
+        let began = Instant::now();
+        while !self.domain.passed(ticket) && began.elapsed() < Duration::from_secs(2) {
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        self.domain.reclaim();
+    }
+
+    /// The group that consists of one adjacency.
+    pub(crate) fn single(&mut self, adjacency: u32) -> u32 {
+        Group::new([Path::to(adjacency)]).ok().and_then(|group| self.nexthops.acquire(group).ok()).unwrap_or(weir_fib::DROP)
+    }
+
+    /// Adds a route or replaces the one of the same source; takes effect at once. The group must be
+    /// published already.
+    pub(crate) fn set_route(&mut self, prefix: Ipv4Net, source: RouteSource, group: u32) -> Result<(), String> {
+        let old = self.routes.entry(prefix).or_default().insert(source, group);
+        let result = self.install(prefix);
+        if let Some(old) = old {
+            self.nexthops.release(old);
+        }
+        result
+    }
+
+    /// Takes the route of a source away; what it hid shows again.
+    pub(crate) fn unset_route(&mut self, prefix: Ipv4Net, source: RouteSource) {
+        let Some(sources) = self.routes.get_mut(&prefix) else { return };
+        let old = sources.remove(&source);
+        let empty = sources.is_empty();
+        if empty {
+            self.routes.remove(&prefix);
+            self.fib.remove(prefix);
+        } else if let Err(error) = self.install(prefix) {
+            tracing::error!("{error}");
+        }
+        if let Some(old) = old {
+            self.nexthops.release(old);
+        }
+    }
+
+    fn install(&mut self, prefix: Ipv4Net) -> Result<(), String> {
+        let Some((_, &group)) = self.routes.get(&prefix).and_then(|sources| sources.first_key_value()) else { return Ok(()) };
+        self.fib.insert(prefix, group).map(|_| ()).map_err(|error| format!("route {prefix}: {error}"))
+    }
+
+    /// Takes in what workers told, lets time pass for neighbours, and does what follows.
+    pub(crate) fn take_events(&mut self) {
+        let now = self.clock.now();
+        let mut deeds = Vec::new();
+        for worker in 0..self.workers.len() {
+            for _ in 0..1024 {
+                let Some(event) = self.workers.get_mut(worker).and_then(|worker| worker.events.pop()) else { break };
+                self.take_event(event, now, &mut deeds);
+            }
+        }
+        self.carry_out(deeds);
+    }
+
+    fn take_event(&mut self, event: Event, now: u64, deeds: &mut Vec<Deed>) {
+        match event {
+            Event::Wanted { interface, address } => self.neighbors.wanted(Place { interface, address }, now, deeds),
+            Event::Heard { interface, address, mac, to_us } => self.neighbors.heard(Place { interface, address }, mac, to_us, now, deeds),
+        }
+    }
+
+    /// Neighbours age.
+    pub(crate) fn tick_neighbors(&mut self) {
+        let now = self.clock.now();
+        let mut deeds = Vec::new();
+        let (adjacencies, nexthops) = (&self.adjacencies, &self.nexthops);
+        let used = |place: Place| adjacencies.get(&place).and_then(|&number| nexthops.adjacency(number)).is_some_and(|it| it.take_used());
+        self.neighbors.tick(now, used, &mut deeds);
+        self.carry_out(deeds);
+    }
+
+    /// Does what the neighbour table asks for. Tables are published once for all new neighbours.
+    pub(crate) fn carry_out(&mut self, deeds: Vec<Deed>) {
+        let mut created = Vec::new();
+        for deed in &deeds {
+            if let Deed::Create(place) = deed {
+                created.extend(self.create_neighbor(*place).map(|group| (*place, group)));
+            }
+            if let Deed::Update(place, state, mac) = deed {
+                self.update_neighbor(*place, *state, *mac);
+            }
+        }
+        if !created.is_empty() {
+            self.publish();
+            for (place, group) in created {
+                if let Err(error) = self.set_route(Ipv4Net::from(Ipv4Addr::from(place.address)), RouteSource::Neighbor, group) {
+                    tracing::warn!("{error}");
+                }
+            }
+        }
+        for deed in deeds {
+            match deed {
+                Deed::Create(_) | Deed::Update(..) => {}
+                Deed::Release(place) => {
+                    let key = arp_hold_key(place.interface, place.address);
+                    self.workers.iter_mut().for_each(|worker| worker.tell(Command::Release(key)));
+                }
+                Deed::Ask(place) => self.ask(place, MacAddr::BROADCAST),
+                Deed::Probe(place, mac) => self.ask(place, mac),
+                Deed::Remove(place) => self.remove_neighbor(place),
+            }
+        }
+    }
+
+    /// Makes the adjacency of a neighbour; returns its group.
+    fn create_neighbor(&mut self, place: Place) -> Option<u32> {
+        let interface = self.tables.interface(place.interface)?;
+        let adjacency = Adjacency::neighbor(place.interface, place.address, interface.mtu, interface.mac.0);
+        let number = self.nexthops.add_adjacency(adjacency);
+        self.adjacencies.insert(place, number);
+        Some(self.single(number))
+    }
+
+    fn update_neighbor(&mut self, place: Place, state: NeighborState, mac: MacAddr) {
+        if let Some(adjacency) = self.adjacencies.get(&place).and_then(|&number| self.nexthops.adjacency(number)) {
+            adjacency.set_neighbor(state, mac.0);
+        }
+    }
+
+    fn remove_neighbor(&mut self, place: Place) {
+        self.unset_route(Ipv4Net::from(Ipv4Addr::from(place.address)), RouteSource::Neighbor);
+        if let Some(number) = self.adjacencies.remove(&place) {
+            self.nexthops.remove_adjacency(number);
+        }
+    }
+
+    /// Has a worker send an ARP request.
+    fn ask(&mut self, place: Place, to: MacAddr) {
+        let Some(interface) = self.tables.interface(place.interface).filter(|interface| interface.can_send) else { return };
+        let (Some(source), Some(mut packet)) = (interface.source_for(place.address), self.pool.alloc()) else { return };
+        if !packet.set_len(build::ARP_FRAME) {
+            return;
+        }
+        build::arp_request(packet.data_mut(), interface.mac, source, place.address);
+        if let Some(destination) = packet.data_mut().get_mut(..6) {
+            destination.copy_from_slice(&to.0);
+        }
+        if to.is_broadcast() {
+            packet.set_flags(weir_buf::Flags::BROADCAST);
+        }
+        packet.set_flags(weir_buf::Flags::ORIGINATED);
+        packet.set_interface(place.interface);
+        packet.set_aux(place.interface);
+        if let Some(worker) = self.workers.first_mut() {
+            worker.tell(Command::Send(packet));
+        }
+    }
+
+    /// Gives adjacencies of an interface its present MTU and MAC address.
+    pub(crate) fn refresh_adjacencies(&mut self, index: u32) {
+        let Some(interface) = self.tables.interface(index) else { return };
+        let (mtu, mac) = (interface.mtu, interface.mac.0);
+        let here: Vec<(u32, Adjacency)> = self
+            .nexthops
+            .adjacencies()
+            .filter(|(_, adjacency)| adjacency.interface == index && adjacency.kind != AdjacencyKind::Local)
+            .map(|(number, adjacency)| (number, adjacency.with_link(mtu, mac)))
+            .collect();
+        for (number, adjacency) in here {
+            self.nexthops.replace_adjacency(number, adjacency);
+        }
+    }
+
+    /// Looks at every port: link changes, devices that vanished or came back.
+    pub(crate) fn watch_links(&mut self) {
+        let names: Vec<String> = self.interfaces.keys().cloned().collect();
+        let mut changed = false;
+        for name in names {
+            changed |= self.watch_link(&name);
+        }
+        if changed {
+            self.publish();
+        }
+    }
+
+    fn watch_link(&mut self, name: &str) -> bool {
+        let Some(attached) = self.interfaces.get_mut(name) else { return false };
+        let Some(port) = &mut attached.port else { return false };
+        let (link, back) = (port.link(), port.should_reopen());
+        let before = std::mem::replace(&mut attached.link, link);
+        let index = attached.index;
+        if back {
+            match self.reopen(name) {
+                Ok(()) => tracing::info!("{name}: the device is back, the port is open again"),
+                Err(error) => tracing::warn!("{name}: the device is back, but {error}"),
+            }
+            return true;
+        }
+        if before.up == link.up {
+            return false;
+        }
+        if link.up {
+            tracing::info!("{name}: link is up");
+        } else {
+            tracing::warn!("{name}: link is down");
+        }
+        self.set_paths_up(index, link.up);
+        self.refresh(name);
+        true
+    }
+
+    /// Takes the paths over an interface out of their groups, or in again: one write a group.
+    pub(crate) fn set_paths_up(&mut self, index: u32, up: bool) {
+        let here: Vec<u32> = self
+            .nexthops
+            .adjacencies()
+            .filter(|(_, adjacency)| adjacency.interface == index && adjacency.kind == AdjacencyKind::Neighbor)
+            .map(|(number, _)| number)
+            .collect();
+        for number in here {
+            self.nexthops.set_up(number, up);
+        }
+    }
+}

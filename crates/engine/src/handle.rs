@@ -1,0 +1,66 @@
+//! The control side's end of a worker: commands in, everything else out.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use weir_graph::{TraceStep, WorkerCounters};
+use weir_nodes::Event;
+use weir_ring::spsc::{Consumer, Producer};
+
+use crate::waker::Waker;
+use crate::worker::{Command, Returned, WorkerStats};
+
+/// How long a worker may take to carry a command out before it counts as stuck.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One worker as the control side sees it.
+pub(crate) struct WorkerHandle {
+    pub(crate) commands: Producer<Command>,
+    pub(crate) returned: Consumer<Returned>,
+    pub(crate) events: Consumer<Event>,
+    pub(crate) trace: Consumer<TraceStep>,
+    pub(crate) waker: Arc<Waker>,
+    pub(crate) stats: Arc<WorkerStats>,
+    pub(crate) counters: Arc<WorkerCounters>,
+    pub(crate) core: Option<usize>,
+    pub(crate) sent: u64,
+    pub(crate) thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl WorkerHandle {
+    /// Tells the worker. A full ring is waited for: this is the cold side.
+    pub(crate) fn tell(&mut self, command: Command) {
+        let mut command = command;
+        let began = Instant::now();
+        while let Err(back) = self.commands.push(command) {
+            if self.commands.is_abandoned() || began.elapsed() > PATIENCE {
+                return tracing::error!("a worker takes no commands any more");
+            }
+            command = back;
+            self.waker.wake();
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        self.sent += 1;
+        self.waker.wake();
+    }
+
+    /// Waits until the worker has carried out everything it was told. `false` when it does not.
+    pub(crate) fn sync(&self) -> bool {
+        let began = Instant::now();
+        while self.stats.done.load(Ordering::Acquire) < self.sent {
+            if self.commands.is_abandoned() || began.elapsed() > PATIENCE {
+                return false;
+            }
+            self.waker.wake();
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        true
+    }
+
+    /// Waits until the worker has passed a whole turn from now, which an unconditional command shows.
+    pub(crate) fn pass_a_turn(&mut self) -> bool {
+        self.tell(Command::Trace(None));
+        self.sync()
+    }
+}

@@ -1,0 +1,271 @@
+//! The neighbour table's rules (RFC 826, with the states of RFC 4861 section 7.3).
+//!
+//! Pure: it is told what was heard and what time it is, and says what to do. It knows nothing of
+//! adjacencies, sockets or threads. A neighbour is asked three times; one that answers is believed
+//! for half a minute, then asked again if it is in use; one that does not is remembered as failed for
+//! a while, so that senders hear at once.
+
+use std::collections::BTreeMap;
+
+use weir_fib::NeighborState;
+use weir_wire::MacAddr;
+
+/// Where a neighbour is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) interface: u32,
+    pub(crate) address: u32,
+}
+
+/// What is known of a neighbour.
+#[derive(Clone, Debug)]
+pub(crate) struct Neighbor {
+    pub(crate) state: NeighborState,
+    pub(crate) mac: MacAddr,
+    /// When the state began or was confirmed last.
+    pub(crate) since: u64,
+    asked: u32,
+    last_asked: u64,
+    /// Routes that need it; it stays while there are any.
+    pub(crate) routes: u32,
+}
+
+/// What the engine has to do about a neighbour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// It is new: make an adjacency.
+    Create(Place),
+    /// Its state or address changed.
+    Update(Place, NeighborState, MacAddr),
+    /// Packets that wait for it may go on (or fail).
+    Release(Place),
+    /// Ask everybody for it.
+    Ask(Place),
+    /// Ask itself whether it is still there.
+    Probe(Place, MacAddr),
+    /// It is gone.
+    Remove(Place),
+}
+
+const SECOND: u64 = 1_000_000_000;
+const ASK_INTERVAL: u64 = 900_000_000;
+const MOST_ASKED: u32 = 3;
+const REACHABLE_TIME: u64 = 30 * SECOND;
+const FAILED_TIME: u64 = 5 * SECOND;
+const STALE_TIME: u64 = 600 * SECOND;
+/// More than any subnet here has; beyond it, new ones are refused.
+const MOST: usize = 1 << 16;
+
+/// All neighbours.
+#[derive(Debug, Default)]
+pub(crate) struct NeighborTable {
+    known: BTreeMap<Place, Neighbor>,
+    /// New neighbours that were refused because the table is full.
+    pub(crate) refused: u64,
+}
+
+impl NeighborTable {
+    pub(crate) fn get(&self, place: Place) -> Option<&Neighbor> {
+        self.known.get(&place)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Place, &Neighbor)> {
+        self.known.iter()
+    }
+
+    fn create(&mut self, place: Place, now: u64, deeds: &mut Vec<Deed>) -> bool {
+        if self.known.len() >= MOST {
+            self.refused += 1;
+            return false;
+        }
+        let neighbor = Neighbor { state: NeighborState::Incomplete, mac: MacAddr::ZERO, since: now, asked: 0, last_asked: 0, routes: 0 };
+        self.known.insert(place, neighbor);
+        deeds.push(Deed::Create(place));
+        true
+    }
+
+    /// Packets wait for it; the worker has just asked once itself.
+    pub(crate) fn wanted(&mut self, place: Place, now: u64, deeds: &mut Vec<Deed>) {
+        if !self.known.contains_key(&place) && !self.create(place, now, deeds) {
+            return;
+        }
+        let Some(neighbor) = self.known.get_mut(&place) else { return };
+        if neighbor.state.is_usable() {
+            return deeds.push(Deed::Release(place));
+        }
+        if neighbor.asked == 0 {
+            (neighbor.asked, neighbor.last_asked, neighbor.since) = (1, now, now);
+        }
+    }
+
+    /// It said who it is.
+    pub(crate) fn heard(&mut self, place: Place, mac: MacAddr, to_us: bool, now: u64, deeds: &mut Vec<Deed>) {
+        if !self.known.contains_key(&place) && (!to_us || !self.create(place, now, deeds)) {
+            return;
+        }
+        let Some(neighbor) = self.known.get_mut(&place) else { return };
+        if neighbor.state == NeighborState::Static {
+            return;
+        }
+        let moved = neighbor.mac != mac || neighbor.state != NeighborState::Reachable;
+        (neighbor.state, neighbor.mac, neighbor.since, neighbor.asked) = (NeighborState::Reachable, mac, now, 0);
+        if moved {
+            deeds.push(Deed::Update(place, NeighborState::Reachable, mac));
+        }
+        deeds.push(Deed::Release(place));
+    }
+
+    /// The configuration says who it is; `None` takes that back.
+    pub(crate) fn set_static(&mut self, place: Place, mac: Option<MacAddr>, now: u64, deeds: &mut Vec<Deed>) {
+        if !self.known.contains_key(&place) && !self.create(place, now, deeds) {
+            return;
+        }
+        let Some(neighbor) = self.known.get_mut(&place) else { return };
+        (neighbor.since, neighbor.asked) = (now, 0);
+        (neighbor.state, neighbor.mac) = match mac {
+            Some(mac) => (NeighborState::Static, mac),
+            None => (NeighborState::Incomplete, MacAddr::ZERO),
+        };
+        deeds.push(Deed::Update(place, neighbor.state, neighbor.mac));
+        deeds.push(Deed::Release(place));
+    }
+
+    /// A route needs it from now on.
+    pub(crate) fn hold_for_route(&mut self, place: Place, now: u64, deeds: &mut Vec<Deed>) {
+        if self.known.contains_key(&place) || self.create(place, now, deeds) {
+            if let Some(neighbor) = self.known.get_mut(&place) {
+                neighbor.routes += 1;
+            }
+        }
+    }
+
+    /// A route needs it no more.
+    pub(crate) fn let_go(&mut self, place: Place) {
+        if let Some(neighbor) = self.known.get_mut(&place) {
+            neighbor.routes = neighbor.routes.saturating_sub(1);
+        }
+    }
+
+    /// Everything on an interface that no longer has this neighbour's subnet goes.
+    pub(crate) fn forget(&mut self, mut gone: impl FnMut(Place) -> bool, deeds: &mut Vec<Deed>) {
+        let places: Vec<Place> = self.known.keys().copied().filter(|&place| gone(place)).collect();
+        for place in places {
+            self.known.remove(&place);
+            deeds.push(Deed::Remove(place));
+        }
+    }
+
+    /// Lets time pass. `used` says, and forgets, whether packets were sent to a neighbour.
+    pub(crate) fn tick(&mut self, now: u64, mut used: impl FnMut(Place) -> bool, deeds: &mut Vec<Deed>) {
+        let mut gone = Vec::new();
+        for (&place, neighbor) in &mut self.known {
+            let age = now.saturating_sub(neighbor.since);
+            match neighbor.state {
+                NeighborState::Incomplete => ask_again(place, neighbor, now, deeds),
+                NeighborState::Probe => ask_again(place, neighbor, now, deeds),
+                NeighborState::Reachable if age >= REACHABLE_TIME => {
+                    (neighbor.state, neighbor.since, neighbor.asked) = (NeighborState::Stale, now, 0);
+                    deeds.push(Deed::Update(place, NeighborState::Stale, neighbor.mac));
+                    let _ = used(place);
+                }
+                NeighborState::Stale if used(place) => {
+                    (neighbor.state, neighbor.since, neighbor.asked, neighbor.last_asked) = (NeighborState::Probe, now, 1, now);
+                    deeds.push(Deed::Update(place, NeighborState::Probe, neighbor.mac));
+                    deeds.push(Deed::Probe(place, neighbor.mac));
+                }
+                NeighborState::Stale if age >= STALE_TIME && neighbor.routes == 0 => gone.push(place),
+                NeighborState::Failed if age >= FAILED_TIME => {
+                    if neighbor.routes == 0 {
+                        gone.push(place);
+                    } else {
+                        (neighbor.state, neighbor.since, neighbor.asked) = (NeighborState::Incomplete, now, 0);
+                        deeds.push(Deed::Update(place, NeighborState::Incomplete, neighbor.mac));
+                    }
+                }
+                _ => {}
+            }
+        }
+        for place in gone {
+            self.known.remove(&place);
+            deeds.push(Deed::Remove(place));
+        }
+    }
+}
+
+/// Asks once more, or gives up.
+fn ask_again(place: Place, neighbor: &mut Neighbor, now: u64, deeds: &mut Vec<Deed>) {
+    if neighbor.asked == 0 || now.saturating_sub(neighbor.last_asked) < ASK_INTERVAL {
+        return;
+    }
+    if neighbor.asked >= MOST_ASKED {
+        (neighbor.state, neighbor.since, neighbor.asked) = (NeighborState::Failed, now, 0);
+        deeds.push(Deed::Update(place, NeighborState::Failed, neighbor.mac));
+        return deeds.push(Deed::Release(place));
+    }
+    (neighbor.asked, neighbor.last_asked) = (neighbor.asked + 1, now);
+    deeds.push(match neighbor.state {
+        NeighborState::Probe => Deed::Probe(place, neighbor.mac),
+        _ => Deed::Ask(place),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Place = Place { interface: 1, address: 7 };
+    const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 7]);
+
+    /// Ticks once a tenth of a second up to `until`; returns what was to be done.
+    fn pass(table: &mut NeighborTable, from: u64, until: u64, used: bool) -> Vec<Deed> {
+        let mut deeds = Vec::new();
+        (from / 100_000_000..until / 100_000_000).for_each(|tenth| table.tick(tenth * 100_000_000, |_| used, &mut deeds));
+        deeds
+    }
+
+    #[test]
+    fn one_that_never_answers_is_asked_thrice_fails_and_is_forgotten() {
+        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
+        table.wanted(PLACE, 0, &mut deeds);
+        assert_eq!(deeds, [Deed::Create(PLACE)]);
+        let deeds = pass(&mut table, 0, 3 * SECOND, false);
+        let failed = Deed::Update(PLACE, NeighborState::Failed, MacAddr::ZERO);
+        assert_eq!(deeds, [Deed::Ask(PLACE), Deed::Ask(PLACE), failed, Deed::Release(PLACE)]);
+        assert_eq!(pass(&mut table, 3 * SECOND, 9 * SECOND, false), [Deed::Remove(PLACE)]);
+        assert!(table.get(PLACE).is_none());
+    }
+
+    #[test]
+    fn one_that_answers_is_believed_then_probed_if_used() {
+        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
+        table.wanted(PLACE, 0, &mut deeds);
+        table.heard(PLACE, MAC, true, SECOND, &mut deeds);
+        assert_eq!(deeds[1..], [Deed::Update(PLACE, NeighborState::Reachable, MAC), Deed::Release(PLACE)]);
+        let deeds = pass(&mut table, SECOND, 32 * SECOND, true);
+        assert!(deeds.contains(&Deed::Probe(PLACE, MAC)));
+        let mut deeds = Vec::new();
+        table.heard(PLACE, MAC, true, 32 * SECOND, &mut deeds);
+        assert_eq!(table.get(PLACE).unwrap().state, NeighborState::Reachable);
+    }
+
+    #[test]
+    fn one_that_is_not_used_ages_out_and_one_with_a_route_stays() {
+        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
+        table.heard(PLACE, MAC, true, 0, &mut deeds);
+        assert_eq!(pass(&mut table, 0, 640 * SECOND, false).last(), Some(&Deed::Remove(PLACE)));
+        table.hold_for_route(PLACE, 0, &mut deeds);
+        table.heard(PLACE, MAC, true, 0, &mut deeds);
+        pass(&mut table, 0, 700 * SECOND, false);
+        assert_eq!(table.get(PLACE).unwrap().state, NeighborState::Stale);
+    }
+
+    #[test]
+    fn strangers_are_not_believed_and_static_ones_not_changed() {
+        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
+        table.heard(PLACE, MAC, false, 0, &mut deeds);
+        assert!(table.get(PLACE).is_none());
+        table.set_static(PLACE, Some(MAC), 0, &mut deeds);
+        table.heard(PLACE, MacAddr([2; 6]), true, 1, &mut deeds);
+        assert_eq!(table.get(PLACE).unwrap().mac, MAC);
+    }
+}

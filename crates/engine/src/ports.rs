@@ -1,0 +1,96 @@
+//! From the configuration's `device` to an open port.
+
+use weir_buf::Pool;
+use weir_config::{Device, Interface, StreamProtocol, XdpMode};
+use weir_port::generator::{Change, Field, GeneratorPort, Stream};
+use weir_port::null::NullPort;
+use weir_port::{OpenError, Port};
+use weir_wire::{EtherType, IpProtocol, MacAddr};
+
+/// Opens what an interface is attached to; `None` when it has no device.
+///
+/// `own` is the address that the interface has when neither the configuration nor the device says.
+pub(crate) fn open(interface: &Interface, own: MacAddr, pool: &Pool) -> Result<Option<Box<dyn Port>>, OpenError> {
+    let Some(device) = &interface.device else { return Ok(None) };
+    let port: Box<dyn Port> = match device {
+        Device::AfXdp { name, queues, mode } => {
+            let mode = match mode {
+                XdpMode::Auto => weir_afxdp::Mode::Auto,
+                XdpMode::ZeroCopy => weir_afxdp::Mode::ZeroCopy,
+                XdpMode::Native => weir_afxdp::Mode::Native,
+                XdpMode::Generic => weir_afxdp::Mode::Generic,
+            };
+            let options = weir_afxdp::OpenOptions { device: name, queues: usize::from(*queues), mode, ring_size: 2048, pool };
+            Box::new(weir_afxdp::AfXdpPort::open(&options)?)
+        }
+        Device::Tap { name } => {
+            let mac = interface.mac.map(|mac| MacAddr(mac.0));
+            Box::new(weir_tap::TapPort::open(name, mac, u32::from(interface.mtu), pool)?)
+        }
+        Device::Pcap { input, output } => Box::new(weir_pcap::PcapPort::open(input.as_deref(), output.as_deref())?),
+        Device::Null => Box::new(NullPort::new(1)),
+        Device::Generator { streams } => {
+            let to = interface.mac.map_or(own, |mac| MacAddr(mac.0));
+            Box::new(GeneratorPort::new(streams.iter().filter_map(|wanted| stream(wanted, to)).collect(), 1, seed()))
+        }
+    };
+    Ok(Some(port))
+}
+
+/// 64 bits from the operating system.
+pub(crate) fn seed() -> u64 {
+    let mut bytes = [0; 8];
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u64::from_ne_bytes(bytes)
+}
+
+/// A generator's stream from its description.
+fn stream(wanted: &weir_config::Stream, to: MacAddr) -> Option<Stream> {
+    let size = usize::from(wanted.size).max(60);
+    let mut frame = vec![0; size];
+    frame.get_mut(0..6)?.copy_from_slice(&wanted.destination_mac.map_or(to.0, |mac| mac.0));
+    frame.get_mut(6..12)?.copy_from_slice(&wanted.source_mac.0);
+    frame.get_mut(12..14)?.copy_from_slice(&EtherType::IPV4.0.to_be_bytes());
+    let protocol = match wanted.protocol {
+        StreamProtocol::Udp => IpProtocol::UDP,
+        StreamProtocol::Tcp => IpProtocol::TCP,
+        StreamProtocol::Icmp => IpProtocol::ICMP,
+    };
+    write_headers(frame.get_mut(14..)?, wanted, protocol)?;
+    let range = |offset, first: u32, last: u32, width| Field { offset, width, first, last, change: Change::Increment };
+    let mut stream = Stream::new(frame)?.field(range(26, u32::from(wanted.source.first), u32::from(wanted.source.last), 4)).field(range(
+        30,
+        u32::from(wanted.destination.first),
+        u32::from(wanted.destination.last),
+        4,
+    ));
+    if protocol != IpProtocol::ICMP {
+        stream = stream.field(range(34, u32::from(wanted.source_port.first), u32::from(wanted.source_port.last), 2)).field(range(
+            36,
+            u32::from(wanted.destination_port.first),
+            u32::from(wanted.destination_port.last),
+            2,
+        ));
+    }
+    (stream.limit, stream.rate) = (wanted.limit, wanted.rate);
+    Some(stream)
+}
+
+/// IPv4 and transport headers over all of `l3`; UDP goes without a checksum.
+fn write_headers(l3: &mut [u8], wanted: &weir_config::Stream, protocol: IpProtocol) -> Option<()> {
+    let (source, destination) = (u32::from(wanted.source.first), u32::from(wanted.destination.first));
+    let payload = l3.len().checked_sub(28)?;
+    if protocol == IpProtocol::ICMP {
+        return weir_wire::build::icmp4(l3, source, destination, 64, 8, 0, 1, &vec![0; payload]).then_some(());
+    }
+    let total = u16::try_from(l3.len()).ok()?;
+    let header = weir_wire::Ipv4Header::new(source, destination, protocol, 64, total);
+    let (place, _) = weir_wire::Ipv4Header::read_mut(l3)?;
+    *place = header;
+    weir_wire::checksum::ipv4_header_set(l3);
+    l3.get_mut(20..22)?.copy_from_slice(&wanted.source_port.first.to_be_bytes());
+    l3.get_mut(22..24)?.copy_from_slice(&wanted.destination_port.first.to_be_bytes());
+    let rest = if protocol == IpProtocol::UDP { u16::try_from(8 + payload).ok()? } else { 0 };
+    l3.get_mut(24..26)?.copy_from_slice(&rest.to_be_bytes());
+    Some(())
+}

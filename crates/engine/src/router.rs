@@ -1,0 +1,378 @@
+//! Starting, running and stopping a router.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weir_buf::{Hugepages, PktCache, Pool, PoolConfig, PoolError};
+use weir_config::{Config, Idle};
+use weir_fib::{Adjacency, Fib4Writer, NexthopTable};
+use weir_graph::{DropMap, NodeSpec};
+use weir_nodes::{IcmpLimit, Tables};
+use weir_ring::qsbr::{Domain, Published};
+use weir_ring::spsc;
+use weir_telemetry::sampler::{RING, Sampler, Settings};
+
+use crate::apply::{Applied, ApplyError};
+use crate::clock::Clock;
+use crate::control::Control;
+use crate::handle::WorkerHandle;
+use crate::index::Indexes;
+use crate::neighbors::NeighborTable;
+use crate::sflow::SflowSide;
+use crate::trace::TraceStore;
+use crate::waker::Waker;
+use crate::worker::{Command, Worker};
+
+/// Commands a worker's ring holds.
+const COMMANDS: usize = 1024;
+/// Events a worker's ring holds.
+const EVENTS: usize = 4096;
+/// Trace steps a worker's ring holds.
+const TRACE_STEPS: usize = 4096;
+/// Packets on their way from one worker to another.
+const HANDOFF: usize = 1024;
+
+/// What is not in the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Where interface numbers are kept over restarts.
+    pub index_file: Option<PathBuf>,
+    /// The configuration file's name, for `show version`.
+    pub config_file: Option<String>,
+    /// Seed of the samplers; the operating system's entropy when absent.
+    pub seed: Option<u64>,
+}
+
+/// Why a router could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// No packet memory.
+    #[error("{0}")]
+    Pool(#[from] PoolError),
+    /// The system refused something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// The configuration could not be applied.
+    #[error("{0}")]
+    Apply(#[from] ApplyError),
+    /// A fault of the program.
+    #[error("internal: {0}")]
+    Internal(String),
+}
+
+fn system(what: &str) -> impl FnOnce(std::io::Error) -> StartError {
+    let what = what.to_owned();
+    move |source| StartError::System { what, source }
+}
+
+/// A running router. Cloning gives another handle.
+#[derive(Clone)]
+pub struct Router(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) control: Mutex<Control>,
+    pub(crate) started: SystemTime,
+    pub(crate) config_file: Option<String>,
+    pub(crate) baselines: Mutex<crate::views::Baselines>,
+    waker: Arc<Waker>,
+    stopping: AtomicBool,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+/// What a worker thread is made of, before it starts.
+struct Parts {
+    worker: Worker,
+    handle: WorkerHandle,
+    source: weir_telemetry::sampler::SampleSource,
+}
+
+impl Router {
+    /// Starts a router and brings it to `config`.
+    ///
+    /// # Errors
+    /// One sentence with what to do.
+    pub fn start(config: &Config, options: &Options) -> Result<Router, StartError> {
+        let clock = Clock::start();
+        let hugepages = if config.buffers.hugepages == weir_config::Hugepages::Off { Hugepages::Off } else { Hugepages::Auto };
+        let pool = Pool::new(PoolConfig { chunks: config.buffers.per_numa as usize, hugepages })?;
+        let count = usize::from(config.workers.count).max(1);
+        let domain = Domain::new(count + 1);
+        let published = Arc::new(Published::new(&domain, Box::new(Tables::default())));
+        let waker = Arc::new(Waker::new().map_err(system("no descriptor for the control thread"))?);
+        let settings = Settings::new(0, 128);
+        let (mut handles, mut sources, mut threads) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut specs, mut drop_map) = (Vec::new(), None);
+        for number in 0..count {
+            let seed = options.seed.map_or_else(crate::ports::seed, |seed| seed.wrapping_add(number as u64));
+            let parts = make_worker(number, config, &pool, &domain, &published, &waker, clock, &settings, seed)?;
+            specs = parts.worker.graph.specs().to_vec();
+            drop_map = Some(parts.worker.graph.drop_map());
+            handles.push(parts.handle);
+            sources.push(parts.source);
+            threads.push(parts.worker);
+        }
+        connect(&mut handles);
+        for (worker, handle) in threads.into_iter().zip(&mut handles) {
+            handle.thread = Some(start_thread(worker, handle.core)?);
+        }
+        let control = make_control(config, options, clock, pool, domain, published, handles, specs, drop_map, settings, sources)?;
+        let inner = Inner {
+            control: Mutex::new(control),
+            started: SystemTime::now(),
+            config_file: options.config_file.clone(),
+            baselines: Mutex::default(),
+            waker,
+            stopping: AtomicBool::new(false),
+            thread: Mutex::new(None),
+        };
+        let router = Router(Arc::new(inner));
+        router.begin(config)?;
+        Ok(router)
+    }
+
+    /// Starts the control thread and applies the first configuration.
+    fn begin(&self, config: &Config) -> Result<(), StartError> {
+        let weak = Arc::downgrade(&self.0);
+        self.control().sflow.reports.set(Some(Box::new(move || weak.upgrade().map_or_else(Vec::new, |inner| Router(inner).reports()))));
+        let twin = self.clone();
+        let thread = std::thread::Builder::new().name("weir-control".into()).spawn(move || twin.control_loop());
+        let thread = thread.map_err(system("no thread for the control side"))?;
+        *self.0.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(thread);
+        if let Err(error) = self.apply(config) {
+            self.stop();
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn control(&self) -> MutexGuard<'_, Control> {
+        self.0.control.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Brings the router to `wanted`, or leaves it as it was.
+    ///
+    /// # Errors
+    /// The step that failed, and why.
+    pub fn apply(&self, wanted: &Config) -> Result<Applied, ApplyError> {
+        self.control().apply(wanted)
+    }
+
+    /// The control thread: what workers tell, neighbours, links, traces, reclamation.
+    fn control_loop(&self) {
+        let mut next_links = Instant::now();
+        let mut next_neighbors = Instant::now();
+        while !self.0.stopping.load(Ordering::Acquire) {
+            self.0.waker.will_sleep();
+            let events = self.control().workers.iter().any(|worker| !worker.events.is_empty());
+            if !events {
+                let bell = self.0.waker.bell();
+                let _ = poll(&mut [PollFd::from_borrowed_fd(bell, PollFlags::IN)], Some(&Timespec { tv_sec: 0, tv_nsec: 100_000_000 }));
+            }
+            self.0.waker.is_awake();
+            let now = Instant::now();
+            let mut control = self.control();
+            control.take_events();
+            if now >= next_neighbors {
+                next_neighbors = now + Duration::from_millis(100);
+                control.tick_neighbors();
+                control.take_traces();
+                control.domain.reclaim();
+            }
+            if now >= next_links {
+                next_links = now + Duration::from_millis(500);
+                control.watch_links();
+            }
+        }
+    }
+
+    /// Takes the router down: nothing more comes in, what is inside goes out, threads end, ports
+    /// close, the agent sends what it has. The counters stay readable. Calling it again does nothing.
+    pub fn stop(&self) {
+        if self.0.stopping.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.0.waker.wake();
+        let thread = self.0.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+        let reports = {
+            let mut control = self.control();
+            control.stop_workers();
+            control.sflow.reports.clone()
+        };
+        // The agent asks for a last report while it ends, which takes the lock: not under it.
+        reports.set(None);
+        self.control().sflow.stop();
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "what every worker shares, put together once")]
+fn make_worker(
+    number: usize,
+    config: &Config,
+    pool: &Pool,
+    domain: &Domain,
+    published: &Arc<Published<Tables>>,
+    control: &Arc<Waker>,
+    clock: Clock,
+    settings: &Arc<Settings>,
+    seed: u64,
+) -> Result<Parts, StartError> {
+    let internal = |error: &dyn std::fmt::Display| StartError::Internal(error.to_string());
+    let (sampler, source) = Sampler::new(settings.clone(), seed, RING);
+    let (trace_in, trace) = spsc::ring(TRACE_STEPS);
+    let graph = weir_nodes::graph(IcmpLimit::default()).tap(Box::new(sampler)).build(number, trace_in).map_err(|error| internal(&error))?;
+    let (commands, commands_out) = spsc::ring(COMMANDS);
+    let (returned_in, returned) = spsc::ring(COMMANDS);
+    let (events_in, events) = spsc::ring(EVENTS);
+    let waker = Arc::new(Waker::new().map_err(system("no descriptor for a worker"))?);
+    let counters = graph.counters();
+    let reader = domain.register().map_err(|error| internal(&error))?;
+    let sleeps = config.workers.idle == Idle::Sleep;
+    let cache = PktCache::new(pool);
+    let worker = Worker::new(
+        number,
+        graph,
+        cache,
+        reader,
+        published.clone(),
+        commands_out,
+        returned_in,
+        events_in,
+        control.clone(),
+        waker.clone(),
+        clock,
+        sleeps,
+    );
+    let core = config.workers.cores.get(number).map(|&core| usize::from(core));
+    let stats = worker.stats.clone();
+    let handle = WorkerHandle { commands, returned, events, trace, waker, stats, counters, core, sent: 0, thread: None };
+    Ok(Parts { worker, handle, source })
+}
+
+/// Gives each pair of workers a ring each way.
+fn connect(handles: &mut [WorkerHandle]) {
+    for from in 0..handles.len() {
+        for to in 0..handles.len() {
+            if from == to {
+                continue;
+            }
+            let (ring, end) = spsc::ring(HANDOFF);
+            let waker = handles[to].waker.clone();
+            handles[from].tell(Command::HandoffTo { worker: to, ring, waker });
+            handles[to].tell(Command::HandoffFrom(end));
+        }
+    }
+}
+
+fn start_thread(worker: Worker, core: Option<usize>) -> Result<std::thread::JoinHandle<()>, StartError> {
+    let name = format!("weir-worker-{}", worker.number);
+    let (tell, told) = std::sync::mpsc::channel();
+    let body = move || {
+        let pinned = core.map_or(Ok(()), weir_cpu::pin_to);
+        let ok = pinned.is_ok();
+        let _ = tell.send(pinned);
+        if ok {
+            worker.run();
+        }
+    };
+    let thread = std::thread::Builder::new().name(name).spawn(body).map_err(system("no thread for a worker"))?;
+    match told.recv() {
+        Ok(Err(source)) => {
+            let what = format!("worker cannot be pinned to core {}; choose one of {:?}", core.unwrap_or(0), weir_cpu::allowed_cores());
+            Err(StartError::System { what, source })
+        }
+        _ => Ok(thread),
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "what the control side owns, put together once")]
+fn make_control(
+    config: &Config,
+    options: &Options,
+    clock: Clock,
+    pool: Pool,
+    domain: Domain,
+    published: Arc<Published<Tables>>,
+    workers: Vec<WorkerHandle>,
+    specs: Vec<NodeSpec>,
+    drop_map: Option<Arc<DropMap>>,
+    settings: Arc<Settings>,
+    sources: Vec<weir_telemetry::sampler::SampleSource>,
+) -> Result<Control, StartError> {
+    let fib = Fib4Writer::new(&domain).map_err(|error| StartError::Internal(error.to_string()))?;
+    let mut nexthops = NexthopTable::new();
+    let blackhole = nexthops.add_adjacency(Adjacency::blackhole());
+    let tables = Tables { fib4: vec![fib.fib().clone()], ..Tables::default() };
+    let sflow = SflowSide::start(settings, sources).map_err(system("the sFlow agent cannot start"))?;
+    let mut control = Control {
+        clock,
+        config: Config::start_of(config),
+        pool,
+        domain,
+        tables,
+        published,
+        fib,
+        nexthops,
+        blackhole,
+        routes: Default::default(),
+        neighbors: NeighborTable::default(),
+        adjacencies: Default::default(),
+        interfaces: Default::default(),
+        indexes: Indexes::load(options.index_file.as_deref()),
+        workers,
+        specs,
+        drop_map: drop_map.ok_or_else(|| StartError::Internal("a router has at least one worker".into()))?,
+        sflow,
+        trace: TraceStore::default(),
+        next_worker: 0,
+    };
+    let start = control.config.sflow.clone();
+    control.sflow.configure(&start, None).map_err(system("the sFlow agent cannot start"))?;
+    control.publish();
+    Ok(control)
+}
+
+impl Control {
+    /// Brings traces in from the workers' rings.
+    pub(crate) fn take_traces(&mut self) {
+        for worker in 0..self.workers.len() {
+            for _ in 0..TRACE_STEPS {
+                let Some(step) = self.workers.get_mut(worker).and_then(|worker| worker.trace.pop()) else { break };
+                self.trace.take(worker, step);
+            }
+        }
+    }
+
+    /// Ends the workers: first nobody takes anything in, then what is between them arrives, then
+    /// they end, and their ports close.
+    fn stop_workers(&mut self) {
+        self.workers.iter_mut().for_each(|worker| worker.tell(Command::Drain));
+        for _ in 0..3 {
+            self.workers.iter_mut().for_each(|worker| {
+                worker.pass_a_turn();
+            });
+        }
+        self.workers.iter_mut().for_each(|worker| worker.tell(Command::Stop));
+        for worker in &mut self.workers {
+            if let Some(thread) = worker.thread.take() {
+                worker.waker.wake();
+                if thread.join().is_err() {
+                    tracing::error!("a worker ended by a panic");
+                }
+            }
+        }
+        for attached in self.interfaces.values_mut() {
+            attached.port = None;
+        }
+    }
+}

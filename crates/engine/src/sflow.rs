@@ -1,0 +1,98 @@
+//! sFlow in the assembly: samplers in the workers, one agent beside them, settings for both.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, RwLock};
+
+use weir_config::SflowEncoding;
+use weir_flowfmt::sflow::encode::Encoding;
+use weir_telemetry::agent::{Agent, AgentConfig, AgentHandle, AgentStats, InterfaceReport, Reports};
+use weir_telemetry::sampler::{SampleSource, Settings};
+
+/// A function that tells the agent about interfaces.
+pub(crate) type Reporter = Box<dyn Fn() -> Vec<InterfaceReport> + Send + Sync>;
+
+/// Where the agent gets its interface counters: filled in once the router stands.
+#[derive(Default)]
+pub(crate) struct ReportSource(RwLock<Option<Reporter>>);
+
+impl ReportSource {
+    pub(crate) fn set(&self, reporter: Option<Reporter>) {
+        *self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner) = reporter;
+    }
+}
+
+impl Reports for ReportSource {
+    fn interfaces(&self) -> Vec<InterfaceReport> {
+        let reporter = self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        reporter.as_ref().map_or_else(Vec::new, |report| report())
+    }
+}
+
+/// The control side of sFlow.
+pub(crate) struct SflowSide {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) config: weir_config::Sflow,
+    pub(crate) agent_address: Option<IpAddr>,
+    pub(crate) reports: Arc<ReportSource>,
+    pub(crate) counters: Vec<Arc<weir_ring::Padded<weir_telemetry::sampler::SamplerCounters>>>,
+    agent: Option<AgentHandle>,
+    last: AgentStats,
+}
+
+impl SflowSide {
+    /// Starts the agent with nothing to send to.
+    pub(crate) fn start(settings: Arc<Settings>, sources: Vec<SampleSource>) -> std::io::Result<SflowSide> {
+        let config = weir_config::Sflow::default();
+        let reports = Arc::new(ReportSource::default());
+        let counters = sources.iter().map(|source| source.counters.clone()).collect();
+        let agent = Agent::start(agent_config(&config, None), sources, reports.clone())?;
+        Ok(SflowSide { settings, config, agent_address: None, reports, counters, agent: Some(agent), last: AgentStats::default() })
+    }
+
+    /// Takes new settings; workers and agent see them at once.
+    pub(crate) fn configure(&mut self, config: &weir_config::Sflow, agent: Option<IpAddr>) -> std::io::Result<()> {
+        self.config = config.clone();
+        self.agent_address = agent;
+        if let Some(handle) = &self.agent {
+            handle.reconfigure(agent_config(config, agent));
+        }
+        self.settings.set(config.sampling_rate, config.header_bytes);
+        Ok(())
+    }
+
+    /// Own addresses changed: the agent may go by another one.
+    pub(crate) fn agent_may_change(&mut self, agent: Option<IpAddr>) {
+        if self.agent_address != agent {
+            self.agent_address = agent;
+            if let Some(handle) = &self.agent {
+                handle.reconfigure(agent_config(&self.config, agent));
+            }
+        }
+    }
+
+    /// What the agent did.
+    pub(crate) fn stats(&self) -> AgentStats {
+        self.agent.as_ref().map_or_else(|| self.last.clone(), AgentHandle::stats)
+    }
+
+    /// Sends what is still there and ends the agent.
+    pub(crate) fn stop(&mut self) {
+        if let Some(handle) = self.agent.take() {
+            self.last = handle.stop();
+        }
+    }
+}
+
+fn agent_config(config: &weir_config::Sflow, agent: Option<IpAddr>) -> AgentConfig {
+    AgentConfig {
+        address: agent.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        sub_id: config.agent_sub_id,
+        encoding: match config.encoding {
+            SflowEncoding::Expanded => Encoding::Expanded,
+            SflowEncoding::Compact => Encoding::Compact,
+        },
+        datagram_bytes: usize::from(config.datagram_bytes),
+        polling_interval: config.polling_interval,
+        collectors: config.collectors.iter().map(|collector| SocketAddr::new(collector.address, collector.port)).collect(),
+    }
+}

@@ -1,0 +1,503 @@
+//! What the router tells: the API's questions answered from tables and counters.
+//!
+//! Counters only grow; "clear" remembers their values and subtracts them here, so that workers
+//! need not be told and sFlow's counters stay what they were. The balance is never cleared.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::SystemTime;
+
+use ipnet::IpNet;
+use weir_api::{ApiError, Clear};
+use weir_config::{AdminState, SflowEncoding};
+use weir_fib::{AdjacencyKind, NeighborState};
+use weir_graph::{DropReason, Severity};
+use weir_port::Source;
+use weir_port::interface::DirectionSums;
+use weir_telemetry::agent::InterfaceReport;
+
+use crate::control::{Attached, Control, RouteSource};
+use crate::router::Router;
+use crate::worker::Command;
+
+/// Values at the time of the last clear.
+#[derive(Default)]
+pub(crate) struct Baselines {
+    interfaces: BTreeMap<u32, (DirectionSums, DirectionSums)>,
+    /// Drops by (scope, worker, interface, place): one set for interfaces, one for errors.
+    drops: BTreeMap<(bool, usize, u32, usize), u64>,
+    nodes: BTreeMap<(usize, usize), (u64, u64, u64)>,
+    turns: BTreeMap<usize, (u64, u64)>,
+    runtime_since: Option<SystemTime>,
+}
+
+type Reply<T> = Result<T, ApiError>;
+
+/// One drop counter with its owner.
+struct Drop {
+    worker: usize,
+    /// 0 for packets of interfaces that are gone.
+    interface: u32,
+    place: usize,
+    count: u64,
+}
+
+impl Control {
+    /// Every drop counter that is not 0.
+    fn drops(&self) -> Vec<Drop> {
+        let places = self.drop_map.pairs().len();
+        let mut all = Vec::new();
+        for (worker, handle) in self.workers.iter().enumerate() {
+            let mut take = |interface: u32, counters: &weir_graph::DropCounters| {
+                let counts = (0..places).map(|place| (place, counters.get(place))).filter(|(_, count)| *count > 0);
+                all.extend(counts.map(|(place, count)| Drop { worker, interface, place, count }));
+            };
+            take(0, &handle.counters.orphans);
+            for attached in self.interfaces.values() {
+                if let Some(counters) = attached.drops.get(worker) {
+                    take(attached.index, counters);
+                }
+            }
+        }
+        all
+    }
+
+    fn pair(&self, place: usize) -> (&'static str, DropReason) {
+        self.drop_map.pairs().get(place).copied().unwrap_or(("?", DropReason::LoopLimit))
+    }
+}
+
+fn traffic(now: DirectionSums, before: DirectionSums) -> weir_api::Traffic {
+    weir_api::Traffic {
+        packets: now.packets.saturating_sub(before.packets),
+        bytes: now.bytes.saturating_sub(before.bytes),
+        unicast: now.unicast.saturating_sub(before.unicast),
+        multicast: now.multicast.saturating_sub(before.multicast),
+        broadcast: now.broadcast.saturating_sub(before.broadcast),
+    }
+}
+
+impl Router {
+    fn baselines(&self) -> std::sync::MutexGuard<'_, Baselines> {
+        self.0.baselines.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// What the sFlow agent reports of each interface.
+    pub(crate) fn reports(&self) -> Vec<InterfaceReport> {
+        let control = self.control();
+        let drops = control.drops();
+        let report = |(name, attached): (&String, &Attached)| {
+            let wanted = control.config.interfaces.get(name);
+            let (rx, tx) = (attached.counters.rx(), attached.counters.tx());
+            let discards = drops.iter().filter(|drop| drop.interface == attached.index).map(|drop| drop.count).sum();
+            InterfaceReport {
+                ifindex: attached.index,
+                name: name.clone(),
+                sampled: wanted.is_some_and(|wanted| wanted.sflow),
+                speed: attached.link.speed,
+                admin_up: wanted.is_some_and(|wanted| wanted.state == AdminState::Up),
+                oper_up: attached.link.up,
+                in_octets: rx.bytes,
+                in_unicast: rx.unicast,
+                in_multicast: rx.multicast,
+                in_broadcast: rx.broadcast,
+                in_discards: discards,
+                in_errors: 0,
+                out_octets: tx.bytes,
+                out_unicast: tx.unicast,
+                out_multicast: tx.multicast,
+                out_broadcast: tx.broadcast,
+                out_discards: 0,
+                out_errors: 0,
+            }
+        };
+        control.interfaces.iter().map(report).collect()
+    }
+
+    /// The balance of packets since the start; exact once the router is stopped.
+    #[must_use]
+    pub fn balance(&self) -> weir_api::Totals {
+        let control = self.control();
+        let sum = |which: fn(&weir_graph::Totals) -> &weir_ring::counter::Counter| -> u64 {
+            control.workers.iter().map(|worker| which(&worker.counters.totals).get()).sum()
+        };
+        let mut drops = BTreeMap::new();
+        for drop in control.drops() {
+            *drops.entry(control.pair(drop.place).1.name().to_owned()).or_insert(0) += drop.count;
+        }
+        weir_api::Totals {
+            packets_in: sum(|totals| &totals.input),
+            packets_out: sum(|totals| &totals.output),
+            originated: sum(|totals| &totals.originated),
+            replicated: sum(|totals| &totals.replicated),
+            consumed: sum(|totals| &totals.consumed),
+            held: sum(|totals| &totals.held),
+            drops,
+        }
+    }
+}
+
+impl weir_api::Router for Router {
+    fn version(&self) -> Reply<weir_api::Version> {
+        let started = self.0.started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        Ok(weir_api::Version {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: option_env!("WEIR_COMMIT").map(str::to_owned),
+            pid: std::process::id(),
+            started,
+            uptime: self.0.started.elapsed().unwrap_or_default().as_secs(),
+            workers: self.control().workers.len() as u32,
+            config_file: self.0.config_file.clone(),
+        })
+    }
+
+    fn interfaces(&self) -> Reply<weir_api::Interfaces> {
+        let control = self.control();
+        let baselines = self.baselines();
+        let drops = control.drops();
+        let mut interfaces: Vec<_> =
+            control.interfaces.iter().map(|(name, attached)| interface_view(&control, &baselines, &drops, name, attached)).collect();
+        interfaces.sort_by_key(|interface| interface.index);
+        Ok(weir_api::Interfaces { interfaces })
+    }
+
+    fn hardware(&self) -> Reply<weir_api::Hardware> {
+        let control = self.control();
+        let port = |(name, attached): (&String, &Attached)| {
+            let port = attached.port.as_ref()?;
+            let capabilities = port.capabilities();
+            let counter = |counter: weir_port::HardwareCounter| weir_api::HardwareCounter {
+                name: counter.name,
+                value: counter.value,
+                source: match counter.source {
+                    Source::Driver => weir_api::CounterSource::Driver,
+                    Source::Xdp => weir_api::CounterSource::Xdp,
+                    Source::Kernel => weir_api::CounterSource::Kernel,
+                    Source::Ethtool => weir_api::CounterSource::Ethtool,
+                },
+            };
+            Some((
+                attached.index,
+                weir_api::HardwarePort {
+                    interface: name.clone(),
+                    device: port.device().to_owned(),
+                    driver: capabilities.driver.to_owned(),
+                    mode: capabilities.mode,
+                    mac: port.mac().map(|mac| mac.to_string()),
+                    link: attached.link.up.into(),
+                    speed: attached.link.speed,
+                    rx_queues: capabilities.rx_queues as u32,
+                    tx_queues: capabilities.tx_queues as u32,
+                    max_frame: capabilities.max_frame as u32,
+                    counters: port.counters().into_iter().map(counter).collect(),
+                },
+            ))
+        };
+        let mut ports: Vec<_> = control.interfaces.iter().filter_map(port).collect();
+        ports.sort_by_key(|(index, _)| *index);
+        Ok(weir_api::Hardware { ports: ports.into_iter().map(|(_, port)| port).collect() })
+    }
+
+    fn rx_placement(&self) -> Reply<weir_api::RxPlacement> {
+        let control = self.control();
+        let mut queues = Vec::new();
+        for (name, attached) in &control.interfaces {
+            for (queue, &worker) in attached.placement.iter().enumerate() {
+                let core = control.workers.get(worker).and_then(|worker| worker.core).map(|core| core as u32);
+                queues.push(weir_api::RxQueuePlacement { interface: name.clone(), queue: queue as u32, worker: worker as u32, core });
+            }
+        }
+        Ok(weir_api::RxPlacement { queues })
+    }
+
+    fn runtime(&self) -> Reply<weir_api::Runtime> {
+        let control = self.control();
+        let baselines = self.baselines();
+        let idle = match control.config.workers.idle {
+            weir_config::Idle::Poll => weir_api::IdleMode::Poll,
+            weir_config::Idle::Sleep => weir_api::IdleMode::Sleep,
+        };
+        let worker = |(number, handle): (usize, &crate::handle::WorkerHandle)| {
+            let node = |(place, spec): (usize, &weir_graph::NodeSpec)| {
+                let counters = handle.counters.nodes.get(place)?;
+                let before = baselines.nodes.get(&(number, place)).copied().unwrap_or_default();
+                let calls = counters.calls.get() - before.0;
+                let reply =
+                    || weir_api::NodeRuntime::new(spec.name, calls, counters.packets.get() - before.1, counters.clocks.get() - before.2);
+                (calls > 0).then(reply)
+            };
+            let turns = baselines.turns.get(&number).copied().unwrap_or_default();
+            weir_api::WorkerRuntime {
+                worker: number as u32,
+                core: handle.core.map(|core| core as u32),
+                idle,
+                turns: handle.stats.turns.get() - turns.0,
+                busy_turns: handle.stats.busy.get() - turns.1,
+                nodes: control.specs.iter().enumerate().filter_map(node).collect(),
+            }
+        };
+        let since = baselines.runtime_since.unwrap_or(self.0.started);
+        Ok(weir_api::Runtime {
+            tsc_mhz: weir_cpu::tsc_hz() as f64 / 1e6,
+            seconds: since.elapsed().unwrap_or_default().as_secs_f64(),
+            workers: control.workers.iter().enumerate().map(worker).collect(),
+        })
+    }
+
+    fn errors(&self) -> Reply<weir_api::Errors> {
+        let control = self.control();
+        let baselines = self.baselines();
+        let counter = |drop: Drop| {
+            let (node, reason) = control.pair(drop.place);
+            let before = baselines.drops.get(&(true, drop.worker, drop.interface, drop.place)).copied().unwrap_or(0);
+            let count = drop.count.saturating_sub(before);
+            (count > 0).then(|| weir_api::DropCounter {
+                worker: Some(drop.worker as u32),
+                node: node.to_owned(),
+                reason: reason.name().to_owned(),
+                severity: match reason.severity() {
+                    Severity::Info => weir_api::Severity::Info,
+                    Severity::Warning => weir_api::Severity::Warning,
+                    Severity::Error => weir_api::Severity::Error,
+                },
+                sentence: reason.sentence().to_owned(),
+                interface: control.name_of(drop.interface).map(str::to_owned),
+                count,
+            })
+        };
+        Ok(weir_api::Errors { errors: control.drops().into_iter().filter_map(counter).collect() })
+    }
+
+    fn neighbors(&self) -> Reply<weir_api::Neighbors> {
+        let control = self.control();
+        let now = control.clock.now();
+        let neighbor = |(place, neighbor): (&crate::neighbors::Place, &crate::neighbors::Neighbor)| {
+            let state = match neighbor.state {
+                NeighborState::Incomplete => weir_api::NeighborState::Incomplete,
+                NeighborState::Failed => weir_api::NeighborState::Failed,
+                NeighborState::Reachable => weir_api::NeighborState::Reachable,
+                NeighborState::Stale => weir_api::NeighborState::Stale,
+                NeighborState::Probe => weir_api::NeighborState::Probing,
+                NeighborState::Static => weir_api::NeighborState::Static,
+            };
+            let known = neighbor.state.is_usable();
+            let aged = neighbor.state != NeighborState::Static;
+            Some(weir_api::Neighbor {
+                interface: control.name_of(place.interface)?.to_owned(),
+                address: IpAddr::V4(Ipv4Addr::from(place.address)),
+                mac: known.then(|| neighbor.mac.to_string()),
+                state,
+                age: aged.then(|| now.saturating_sub(neighbor.since) as f64 / 1e9),
+            })
+        };
+        Ok(weir_api::Neighbors { neighbors: control.neighbors.iter().filter_map(neighbor).collect() })
+    }
+
+    fn routes(&self) -> Reply<weir_api::Routes> {
+        let control = self.control();
+        let route = |(prefix, sources): (&ipnet::Ipv4Net, &BTreeMap<RouteSource, u32>)| {
+            let (source, group) = sources.first_key_value()?;
+            let paths = control.nexthops.group(*group).map_or(&[][..], |group| group.paths());
+            Some(weir_api::Route {
+                table: 0,
+                prefix: IpNet::V4(*prefix),
+                source: match source {
+                    RouteSource::Local => weir_api::RouteSource::Local,
+                    RouteSource::Static => weir_api::RouteSource::Static,
+                    RouteSource::Connected => weir_api::RouteSource::Connected,
+                    RouteSource::Neighbor => weir_api::RouteSource::Neighbor,
+                },
+                paths: paths.iter().map(|path| path_view(&control, path)).collect(),
+            })
+        };
+        Ok(weir_api::Routes { routes: control.routes.iter().filter_map(route).collect() })
+    }
+
+    fn sflow(&self) -> Reply<weir_api::Sflow> {
+        let control = self.control();
+        let (config, stats) = (&control.sflow.config, control.sflow.stats());
+        let worker = |(number, counters): (usize, &std::sync::Arc<weir_ring::Padded<weir_telemetry::sampler::SamplerCounters>>)| {
+            weir_api::SflowWorker {
+                worker: number as u32,
+                samples_taken: counters.taken.get(),
+                samples_sent: stats.samples_sent.get(number).copied().unwrap_or(0),
+                samples_dropped: counters.lost.get(),
+            }
+        };
+        let interface = |it: &weir_telemetry::agent::InterfaceStats| weir_api::SflowInterface {
+            interface: control.name_of(it.ifindex).unwrap_or("?").to_owned(),
+            index: it.ifindex,
+            pool: it.pool,
+            samples: it.samples,
+        };
+        let collector = |it: &weir_telemetry::agent::CollectorStats| weir_api::SflowCollector {
+            address: it.address.ip(),
+            port: it.address.port(),
+            sent: it.sent,
+            errors: it.errors,
+            last_error: it.last_error.clone(),
+        };
+        Ok(weir_api::Sflow {
+            settings: weir_api::SflowSettings {
+                sampling_rate: config.sampling_rate,
+                polling_interval: config.polling_interval,
+                header_bytes: u32::from(config.header_bytes),
+                encoding: match config.encoding {
+                    SflowEncoding::Expanded => weir_api::SflowEncoding::Expanded,
+                    SflowEncoding::Compact => weir_api::SflowEncoding::Compact,
+                },
+                datagram_bytes: u32::from(config.datagram_bytes),
+                agent_sub_id: config.agent_sub_id,
+            },
+            agent: control.sflow.agent_address,
+            collectors: stats.collectors.iter().map(collector).collect(),
+            workers: control.sflow.counters.iter().enumerate().map(worker).collect(),
+            interfaces: stats.interfaces.iter().map(interface).collect(),
+            samples_sent: stats.samples_sent.iter().sum(),
+            samples_lost: stats.samples_lost,
+            datagrams: stats.datagrams,
+        })
+    }
+
+    fn trace(&self) -> Reply<weir_api::Trace> {
+        let mut control = self.control();
+        control.take_traces();
+        Ok(control.trace.show(&control.specs, &control.clock, |index| control.name_of(index)))
+    }
+
+    fn trace_add(&self, request: &weir_api::TraceRequest) -> Reply<()> {
+        let mut control = self.control();
+        let node = match &request.node {
+            Some(name) => {
+                let known = control.specs.iter().map(|spec| spec.name);
+                let place = control.specs.iter().position(|spec| spec.name == name);
+                Some(place.ok_or_else(|| ApiError::unknown("node", name, known))? as u16)
+            }
+            None => None,
+        };
+        let interface = match &request.interface {
+            Some(name) => {
+                let known = control.interfaces.keys().map(String::as_str);
+                let attached = control.interfaces.get(name).ok_or_else(|| ApiError::unknown("interface", name, known))?;
+                Some(attached.index)
+            }
+            None => None,
+        };
+        control.trace.filters.push(weir_api::TraceFilter { request: request.clone(), left: request.count });
+        let wanted = weir_graph::TraceRequest { node, interface, count: request.count };
+        control.workers.iter_mut().for_each(|worker| worker.tell(Command::Trace(Some(wanted))));
+        Ok(())
+    }
+
+    fn trace_clear(&self) -> Reply<()> {
+        let mut control = self.control();
+        control.workers.iter_mut().for_each(|worker| worker.tell(Command::Trace(None)));
+        control.take_traces();
+        control.trace.clear();
+        Ok(())
+    }
+
+    fn totals(&self) -> Reply<weir_api::Totals> {
+        Ok(self.balance())
+    }
+
+    fn config(&self) -> Reply<serde_json::Value> {
+        let config = serde_json::to_value(&self.control().config);
+        config.map_err(|error| ApiError::new(weir_api::ErrorCode::Internal, error.to_string(), ""))
+    }
+
+    fn clear(&self, what: Clear) -> Reply<()> {
+        let control = self.control();
+        let mut baselines = self.baselines();
+        let errors = what == Clear::Errors;
+        if errors || what == Clear::Interfaces {
+            for drop in control.drops() {
+                baselines.drops.insert((errors, drop.worker, drop.interface, drop.place), drop.count);
+            }
+        }
+        match what {
+            Clear::Errors => {}
+            Clear::Interfaces => {
+                for attached in control.interfaces.values() {
+                    baselines.interfaces.insert(attached.index, (attached.counters.rx(), attached.counters.tx()));
+                }
+            }
+            Clear::Runtime => {
+                for (number, handle) in control.workers.iter().enumerate() {
+                    baselines.turns.insert(number, (handle.stats.turns.get(), handle.stats.busy.get()));
+                    for (place, node) in handle.counters.nodes.iter().enumerate() {
+                        baselines.nodes.insert((number, place), (node.calls.get(), node.packets.get(), node.clocks.get()));
+                    }
+                }
+                baselines.runtime_since = Some(SystemTime::now());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name: &str, attached: &Attached) -> weir_api::Interface {
+    let wanted = control.config.interfaces.get(name).cloned().unwrap_or_default();
+    let before = baselines.interfaces.get(&attached.index).copied().unwrap_or_default();
+    let mut by: BTreeMap<usize, u64> = BTreeMap::new();
+    for drop in drops.iter().filter(|drop| drop.interface == attached.index) {
+        let before = baselines.drops.get(&(false, drop.worker, drop.interface, drop.place)).copied().unwrap_or(0);
+        *by.entry(drop.place).or_default() += drop.count.saturating_sub(before);
+    }
+    let drops_by: Vec<_> = by
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(place, count)| {
+            let (node, reason) = control.pair(place);
+            weir_api::InterfaceDrop { node: node.to_owned(), reason: reason.name().to_owned(), count }
+        })
+        .collect();
+    let tx_errors = drops_by.iter().filter(|drop| drop.node == "port-tx").map(|drop| drop.count).sum();
+    let mac = control.tables.interface(attached.index).map_or(attached.mac, |interface| interface.mac);
+    weir_api::Interface {
+        name: name.to_owned(),
+        index: attached.index,
+        kind: weir_api::InterfaceKind::Port,
+        parent: None,
+        device: attached.port.as_ref().map(|port| port.device().to_owned()),
+        driver: wanted.device.as_ref().map(|device| device.driver().to_owned()),
+        mac: Some(mac.to_string()),
+        mtu: u32::from(wanted.mtu),
+        admin: (wanted.state == AdminState::Up).into(),
+        link: attached.link.up.into(),
+        speed: attached.link.speed,
+        description: wanted.description,
+        addresses: wanted.addresses.iter().map(|net| IpNet::V4(*net)).collect(),
+        l2xc: wanted.l2xc,
+        sflow: wanted.sflow,
+        rx: traffic(attached.counters.rx(), before.0),
+        tx: traffic(attached.counters.tx(), before.1),
+        rx_errors: 0,
+        tx_errors,
+        drops: drops_by.iter().map(|drop| drop.count).sum(),
+        drops_by,
+    }
+}
+
+fn path_view(control: &Control, path: &weir_fib::Path) -> weir_api::PathReply {
+    let adjacency = control.nexthops.adjacency(path.adjacency);
+    let kind = adjacency.map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind);
+    let interface = adjacency.map_or(0, |adjacency| adjacency.interface);
+    let down = control.tables.interface(interface).is_none_or(|interface| !interface.can_send);
+    let state = match kind {
+        AdjacencyKind::Neighbor | AdjacencyKind::Glean if down => weir_api::Adjacency::Down,
+        AdjacencyKind::Neighbor if adjacency.is_some_and(|adjacency| adjacency.rewrite().is_some()) => weir_api::Adjacency::Complete,
+        AdjacencyKind::Neighbor => weir_api::Adjacency::Incomplete,
+        AdjacencyKind::Local => weir_api::Adjacency::Local,
+        AdjacencyKind::Glean => weir_api::Adjacency::Glean,
+        AdjacencyKind::Blackhole | AdjacencyKind::Drop => weir_api::Adjacency::Drop,
+    };
+    let next_hop = adjacency.filter(|_| kind == AdjacencyKind::Neighbor).map(|adjacency| IpAddr::V4(Ipv4Addr::from(adjacency.address)));
+    weir_api::PathReply {
+        next_hop,
+        interface: control.name_of(interface).map(str::to_owned),
+        weight: path.weight,
+        adjacency: state,
+        labels: path.labels.0.clone(),
+    }
+}

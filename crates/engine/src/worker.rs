@@ -1,0 +1,381 @@
+//! A worker: one thread that breathes packets.
+//!
+//! A turn is inhale, run, exhale, tick: every receive queue gives up to a vector, the graph runs until
+//! nothing is pending, what leaves goes to the drivers, and what is not per packet gets its moment.
+//! The turn begins with a quiescent state, so that tables are replaced without stopping anybody.
+//!
+//! Commands come through a bounded ring and are acknowledged by their number. A worker that is
+//! told to sleep when idle does so in three steps: it looks again at once; while traffic is brisk it
+//! naps for a fraction of a millisecond, so that packets gather; else it waits in poll(2), offline for
+//! table reclamation, until a queue or the bell rings.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weir_buf::{Pkt, PktCache, VECTOR, Vector};
+use weir_graph::{DropReason, Env, Graph, HoldKey, TraceRequest, World};
+use weir_nodes::{Event, PortTx, Tables, transmit};
+use weir_port::{RxQueue, TxQueue};
+use weir_ring::counter::Counter;
+use weir_ring::qsbr::{Published, Reader};
+use weir_ring::spsc::{Consumer, Producer};
+
+use crate::clock::Clock;
+use crate::waker::Waker;
+
+/// What the control side tells a worker.
+pub(crate) enum Command {
+    /// Serve this receive queue.
+    AddRx { interface: u32, queue: Box<dyn RxQueue> },
+    /// Send what leaves by this interface through this queue.
+    AddTx { interface: u32, queue: Box<dyn TxQueue> },
+    /// Hand what leaves by this interface to that worker.
+    HandTo { interface: u32, worker: usize },
+    /// Give back all queues of this interface.
+    Remove { interface: u32 },
+    /// Take packets from another worker through this ring.
+    HandoffFrom(Consumer<Pkt>),
+    /// Pass packets to another worker through this ring.
+    HandoffTo { worker: usize, ring: Producer<Pkt>, waker: Arc<Waker> },
+    /// Let packets that wait under the key go on.
+    Release(HoldKey),
+    /// Send a packet out of the interface in its `aux` word.
+    Send(Pkt),
+    /// Follow packets, or stop.
+    Trace(Option<TraceRequest>),
+    /// End: take nothing more in.
+    Drain,
+    /// End: leave the thread.
+    Stop,
+}
+
+/// What a worker gives back when it is told to remove an interface.
+pub(crate) enum Returned {
+    Rx(Box<dyn RxQueue>),
+    Tx(Box<dyn TxQueue>),
+}
+
+/// What a worker tells about itself.
+#[derive(Debug, Default)]
+pub struct WorkerStats {
+    /// Turns of the loop.
+    pub turns: Counter,
+    /// Turns that had packets.
+    pub busy: Counter,
+    /// Commands carried out; the control side waits for its number.
+    pub done: AtomicU64,
+}
+
+/// A receive queue with its interface.
+struct Rx {
+    interface: u32,
+    queue: Box<dyn RxQueue>,
+}
+
+/// Where what leaves by an interface goes.
+enum Way {
+    None,
+    Here(PortTx),
+    Worker(usize),
+}
+
+/// Everything that a worker owns.
+pub(crate) struct Worker {
+    pub(crate) number: usize,
+    pub(crate) graph: Graph<Tables>,
+    pub(crate) cache: PktCache,
+    pub(crate) reader: Reader,
+    pub(crate) tables: Arc<Published<Tables>>,
+    pub(crate) commands: Consumer<Command>,
+    pub(crate) returned: Producer<Returned>,
+    pub(crate) events: Producer<Event>,
+    pub(crate) control: Arc<Waker>,
+    pub(crate) waker: Arc<Waker>,
+    pub(crate) stats: Arc<WorkerStats>,
+    pub(crate) clock: Clock,
+    pub(crate) sleeps: bool,
+    lane: Lane,
+}
+
+/// The queues and rings of a worker.
+struct Lane {
+    rx: Vec<Rx>,
+    ways: Vec<Way>,
+    handoff_in: Vec<Consumer<Pkt>>,
+    handoff_out: Vec<Option<(Producer<Pkt>, Arc<Waker>)>>,
+    vector: Vector,
+    entry: usize,
+    port_tx: usize,
+    draining: bool,
+    stopped: bool,
+    next_expiry: u64,
+}
+
+/// How often held packets are looked at.
+const EXPIRY_INTERVAL: u64 = 10_000_000;
+/// A nap while traffic is brisk.
+const NAP: Duration = Duration::from_micros(50);
+/// The longest sleep in poll(2).
+const LONGEST_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Queues without a descriptor are asked this often while asleep.
+const ASKING_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// How many descriptors one poll looks at.
+const MOST_POLLED: usize = 64;
+
+impl Worker {
+    #[expect(clippy::too_many_arguments, reason = "the parts of a worker, each from somewhere else")]
+    pub(crate) fn new(
+        number: usize,
+        graph: Graph<Tables>,
+        cache: PktCache,
+        reader: Reader,
+        tables: Arc<Published<Tables>>,
+        commands: Consumer<Command>,
+        returned: Producer<Returned>,
+        events: Producer<Event>,
+        control: Arc<Waker>,
+        waker: Arc<Waker>,
+        clock: Clock,
+        sleeps: bool,
+    ) -> Worker {
+        let entry = graph.find(weir_nodes::names::ETH_INPUT).unwrap_or(0);
+        let port_tx = graph.find(weir_nodes::names::PORT_TX).unwrap_or(0);
+        let lane = Lane {
+            rx: Vec::new(),
+            ways: Vec::new(),
+            handoff_in: Vec::new(),
+            handoff_out: Vec::new(),
+            vector: Vector::with_capacity(2 * VECTOR),
+            entry,
+            port_tx,
+            draining: false,
+            stopped: false,
+            next_expiry: 0,
+        };
+        let stats = Arc::default();
+        Worker { number, graph, cache, reader, tables, commands, returned, events, control, waker, stats, clock, sleeps, lane }
+    }
+
+    /// The thread's body: turns until told to stop.
+    pub(crate) fn run(mut self) {
+        let mut idle = 0u32;
+        let mut recent = 0u64;
+        while !self.lane.stopped {
+            let moved = self.turn();
+            if moved > 0 {
+                recent = recent / 2 + moved as u64;
+                idle = 0;
+                continue;
+            }
+            if !self.sleeps {
+                std::hint::spin_loop();
+                continue;
+            }
+            idle += 1;
+            if idle == 1 {
+                continue;
+            }
+            if recent >= 4 && idle <= 3 {
+                recent /= 2;
+                std::thread::sleep(NAP);
+            } else {
+                self.sleep();
+            }
+        }
+        self.reader.offline();
+    }
+
+    /// One breath; returns how many packets moved.
+    pub(crate) fn turn(&mut self) -> usize {
+        self.reader.quiesce();
+        while let Some(command) = self.commands.pop() {
+            self.obey(command);
+            self.stats.done.fetch_add(1, Ordering::Release);
+        }
+        let Worker { number, graph, cache, reader, tables, events, control, clock, lane, stats, .. } = self;
+        let Some(guard) = reader.guard() else { return 0 };
+        let mut env = Env { world: tables.load(&guard), now: clock.now(), cache, events, event_sent: false };
+        let inhaled = if lane.draining { 0 } else { lane.inhale(graph, &mut env) };
+        if env.now >= lane.next_expiry {
+            lane.next_expiry = env.now + EXPIRY_INTERVAL;
+            graph.expire(&mut env);
+            graph.tick_taps(env.now);
+        }
+        let handed = lane.take_handoffs(graph);
+        graph.run(&mut env);
+        let left = lane.exhale(graph, &mut env, *number);
+        lane.flush(env.cache);
+        if env.event_sent {
+            control.wake();
+        }
+        stats.turns.add(1);
+        let moved = inhaled + handed + left;
+        stats.busy.add(u64::from(moved > 0));
+        moved
+    }
+
+    fn obey(&mut self, command: Command) {
+        let lane = &mut self.lane;
+        match command {
+            Command::AddRx { interface, queue } => lane.rx.push(Rx { interface, queue }),
+            Command::AddTx { interface, queue } => lane.set_way(interface, Way::Here(PortTx { interface, queue })),
+            Command::HandTo { interface, worker } => lane.set_way(interface, Way::Worker(worker)),
+            Command::Remove { interface } => self.remove(interface),
+            Command::HandoffFrom(ring) => lane.handoff_in.push(ring),
+            Command::HandoffTo { worker, ring, waker } => {
+                if lane.handoff_out.len() <= worker {
+                    lane.handoff_out.resize_with(worker + 1, || None);
+                }
+                lane.handoff_out[worker] = Some((ring, waker));
+            }
+            Command::Release(key) => self.graph.release(key),
+            Command::Send(packet) => self.graph.originate_out(packet),
+            Command::Trace(request) => self.graph.trace(request),
+            Command::Drain => self.drain(),
+            Command::Stop => lane.stopped = true,
+        }
+    }
+
+    /// Gives the queues of an interface back to the control side, which closes them.
+    fn remove(&mut self, interface: u32) {
+        let mut place = 0;
+        while place < self.lane.rx.len() {
+            if self.lane.rx[place].interface == interface {
+                let rx = self.lane.rx.swap_remove(place);
+                let _ = self.returned.push(Returned::Rx(rx.queue));
+            } else {
+                place += 1;
+            }
+        }
+        if let Way::Here(port) = self.lane.set_way(interface, Way::None) {
+            let _ = self.returned.push(Returned::Tx(port.queue));
+        }
+    }
+
+    /// Takes nothing more in. What waits for an answer stays held and is counted so.
+    fn drain(&mut self) {
+        self.lane.draining = true;
+    }
+
+    /// Waits for a queue or the bell. Offline meanwhile: tables may be freed.
+    fn sleep(&mut self) {
+        self.waker.will_sleep();
+        let work = !self.commands.is_empty() || self.lane.handoff_in.iter().any(|ring| !ring.is_empty());
+        if !work {
+            self.reader.offline();
+            for rx in &mut self.lane.rx {
+                rx.queue.before_sleep();
+            }
+            let bell = self.waker.bell();
+            let mut polled = std::array::from_fn::<_, MOST_POLLED, _>(|_| PollFd::from_borrowed_fd(bell, PollFlags::IN));
+            let mut count = 1;
+            let mut longest = LONGEST_SLEEP;
+            for rx in &self.lane.rx {
+                match rx.queue.readable() {
+                    Some(readable) if count < MOST_POLLED => {
+                        polled[count] = PollFd::from_borrowed_fd(readable, PollFlags::IN);
+                        count += 1;
+                    }
+                    _ if !rx.queue.is_exhausted() && !rx.queue.is_dead() => longest = ASKING_INTERVAL,
+                    _ => {}
+                }
+            }
+            let _ = poll(&mut polled[..count], Some(&longest));
+        }
+        self.waker.is_awake();
+    }
+}
+
+impl Lane {
+    fn set_way(&mut self, interface: u32, way: Way) -> Way {
+        let place = interface as usize;
+        if self.ways.len() <= place {
+            self.ways.resize_with(place + 1, || Way::None);
+        }
+        std::mem::replace(&mut self.ways[place], way)
+    }
+
+    fn inhale(&mut self, graph: &mut Graph<Tables>, env: &mut Env<'_, Tables>) -> usize {
+        let mut all = 0;
+        for rx in &mut self.rx {
+            let count = rx.queue.recv(&mut self.vector, env.cache, VECTOR);
+            if count > 0 {
+                graph.inhale(env, self.entry, rx.interface, &mut self.vector);
+                graph.run(env);
+                all += count;
+            }
+        }
+        all
+    }
+
+    fn take_handoffs(&mut self, graph: &mut Graph<Tables>) -> usize {
+        self.handoff_in.iter_mut().map(|ring| ring.pop_many(VECTOR, |packet| graph.hand_in(packet))).sum()
+    }
+
+    /// Sends what leaves; returns how many packets that was.
+    fn exhale(&mut self, graph: &mut Graph<Tables>, env: &mut Env<'_, Tables>, worker: usize) -> usize {
+        let mut all = 0;
+        let Some(mut leaving) = graph.next_leaving() else { return 0 };
+        let began = weir_cpu::tsc();
+        loop {
+            let (interface, packets) = (leaving.0, &mut leaving.1);
+            all += packets.len();
+            self.send(graph, env, worker, interface, packets);
+            graph.recycle(leaving.0, leaving.1);
+            match graph.next_leaving() {
+                Some(next) => leaving = next,
+                None => break,
+            }
+        }
+        graph.account(self.port_tx, all, weir_cpu::tsc().wrapping_sub(began));
+        all
+    }
+
+    fn send(&mut self, graph: &mut Graph<Tables>, env: &mut Env<'_, Tables>, worker: usize, interface: u32, packets: &mut Vector) {
+        match self.ways.get_mut(interface as usize) {
+            Some(Way::Here(port)) => transmit(graph, env, self.port_tx, worker, port, packets),
+            Some(Way::Worker(other)) => {
+                let Some(Some((ring, waker))) = self.handoff_out.get_mut(*other) else {
+                    return graph.drop_all(env, self.port_tx, DropReason::TxDown, packets);
+                };
+                for packet in packets.iter_mut() {
+                    packet.set_aux(interface);
+                }
+                let taken = ring.push_many(&mut packets.drain_front(ring.capacity() - ring.len()));
+                if taken > 0 {
+                    waker.wake();
+                }
+                if !packets.is_empty() {
+                    graph.drop_all(env, self.port_tx, DropReason::HandoffFull, packets);
+                }
+            }
+            Some(Way::None) | None => graph.drop_all(env, self.port_tx, DropReason::TxDown, packets),
+        }
+    }
+
+    fn flush(&mut self, cache: &mut PktCache) {
+        for way in &mut self.ways {
+            if let Way::Here(port) = way {
+                port.queue.flush(cache);
+            }
+        }
+    }
+}
+
+/// The end: what is still inside is dropped and counted, except what waits, which stays held.
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.reader.quiesce();
+        let Worker { number, graph, cache, reader, tables, events, clock, lane, .. } = self;
+        if let Some(guard) = reader.guard() {
+            let world: &Tables = tables.load(&guard);
+            let _ = world.drop_taps();
+            let mut env = Env { world, now: clock.now(), cache, events, event_sent: false };
+            lane.take_handoffs(graph);
+            lane.exhale(graph, &mut env, *number);
+            lane.flush(env.cache);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The nodes, run on single frames.
