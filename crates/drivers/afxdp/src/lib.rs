@@ -1,1 +1,43 @@
-//! afxdp
+//! AF_XDP ports: frames between a network device and the router's own packet memory.
+//!
+//! A port has one socket a queue. A small XDP program ([`program`]) on the device hands each frame to
+//! the socket of the queue it came in on; sent frames go straight to the device, past the Linux
+//! stack and its queueing. The device keeps its name, its driver and its counters.
+//!
+//! The rooms: [`setup`] opens a port and explains what stands in the way, [`port`] is the control
+//! thread's side, [`rx`] and [`tx`] are the workers' sides, [`socket`] holds what both share,
+//! [`lent`] remembers which chunks a socket holds, [`sys`] speaks to the kernel.
+//!
+//! **Memory.** Every socket registers the whole pool as its own UMEM (unaligned chunks of
+//! [`weir_buf::STRIDE`] bytes), so that a frame received on one port is sent on another without being
+//! copied by us. The kernel's own way to share, `XDP_SHARED_UMEM`, would force the first socket's
+//! mode on all others (one device with zero-copy and one without could not meet) and would tie the
+//! life of all ports to a socket that is still open when a port is opened later. Registering costs
+//! 8 bytes a page and about 200 bytes a chunk of kernel memory for each socket. Each receiving queue
+//! keeps up to a ring full of chunks in the kernel's hands, at most a sixteenth of the pool.
+//!
+//! **Modes**, tried in this order unless one is asked for: native program and zero-copy, native
+//! program and copy, generic program (works everywhere, slowest).
+//!
+//! **veth.** Native copy mode works up to an MTU of 3506. What the other end leaves to the
+//! "hardware" is never done: switch its transmit checksum offload off (`ethtool -K PEER tx off`), or
+//! its TCP and UDP packets arrive with half a checksum. TCP segmentation is switched off at the
+//! other end by the kernel itself as soon as the program is attached. The other end needs no more tx
+//! queues than this end has rx queues, else only generic mode works.
+//!
+//! Frames of several pieces (`XDP_USE_SG`) are not used: what does not fit one chunk is dropped by
+//! the kernel at receipt and refused here at sending; both are counted.
+
+#![deny(unsafe_code)]
+
+mod lent;
+mod port;
+mod program;
+mod rx;
+mod setup;
+mod socket;
+mod sys;
+mod tx;
+
+pub use port::AfxdpPort;
+pub use setup::{AfxdpConfig, Mode};
