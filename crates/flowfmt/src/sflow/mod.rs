@@ -5,11 +5,14 @@
 //! can step over it. Everything is XDR (RFC 4506): big endian, in units of four bytes.
 //!
 //! * [`encode`] makes datagrams (the agent).
+//! * [`decode`] reads them (the collector).
 //!
 //! The structures here are plain: they say what is on the wire and leave out what only one of the
 //! two encodings of a sample (compact and expanded) has. `class` and `index`, `format` and `value`
 //! are kept apart, as the expanded encoding has them.
 
+mod cursor;
+pub mod decode;
 pub mod encode;
 mod model;
 
