@@ -2,7 +2,7 @@
 
 /// A clock that costs one counter read and one multiplication.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub(crate) struct Clock {
     start: u64,
     /// Nanoseconds a tick, times 2^32.
     scale: u64,
@@ -11,7 +11,7 @@ pub struct Clock {
 impl Clock {
     /// A clock that starts now.
     #[must_use]
-    pub fn start() -> Clock {
+    pub(crate) fn start() -> Clock {
         let hz = weir_cpu::tsc_hz();
         Clock { start: weir_cpu::tsc(), scale: ((1_000_000_000u128 << 32) / u128::from(hz)) as u64 }
     }
@@ -19,14 +19,14 @@ impl Clock {
     /// Nanoseconds since the start.
     #[inline]
     #[must_use]
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.at(weir_cpu::tsc())
     }
 
     /// Nanoseconds since the start at a counter value.
     #[inline]
     #[must_use]
-    pub fn at(&self, tsc: u64) -> u64 {
+    pub(crate) fn at(&self, tsc: u64) -> u64 {
         ((u128::from(tsc.saturating_sub(self.start)) * u128::from(self.scale)) >> 32) as u64
     }
 }

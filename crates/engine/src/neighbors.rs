@@ -65,7 +65,8 @@ pub(crate) struct NeighborTable {
 }
 
 impl NeighborTable {
-    pub(crate) fn get(&self, place: Place) -> Option<&Neighbor> {
+    #[cfg(test)]
+    fn get(&self, place: Place) -> Option<&Neighbor> {
         self.known.get(&place)
     }
 

@@ -20,14 +20,13 @@ pub(crate) fn open(interface: &Interface, own: MacAddr, pool: &Pool) -> Result<O
                 XdpMode::Native => weir_afxdp::Mode::Native,
                 XdpMode::Generic => weir_afxdp::Mode::Generic,
             };
-            let options = weir_afxdp::OpenOptions { device: name, queues: usize::from(*queues), mode, ring_size: 2048, pool };
-            Box::new(weir_afxdp::AfXdpPort::open(&options)?)
+            let queues = Some(usize::from(*queues));
+            let config = weir_afxdp::AfxdpConfig { mode, queues, ..weir_afxdp::AfxdpConfig::new(name) };
+            Box::new(weir_afxdp::AfxdpPort::open(&config, pool)?)
         }
-        Device::Tap { name } => {
-            let mac = interface.mac.map(|mac| MacAddr(mac.0));
-            Box::new(weir_tap::TapPort::open(name, mac, u32::from(interface.mtu), pool)?)
+        Device::Tap { .. } | Device::Pcap { .. } => {
+            return Err(OpenError(format!("the driver {} is not in this version", device.driver())));
         }
-        Device::Pcap { input, output } => Box::new(weir_pcap::PcapPort::open(input.as_deref(), output.as_deref())?),
         Device::Null => Box::new(NullPort::new(1)),
         Device::Generator { streams } => {
             let to = interface.mac.map_or(own, |mac| MacAddr(mac.0));

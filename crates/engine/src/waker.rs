@@ -11,7 +11,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 /// One sleeper's bell.
 #[derive(Debug)]
-pub struct Waker {
+pub(crate) struct Waker {
     sleeping: AtomicBool,
     bell: OwnedFd,
 }
@@ -21,19 +21,19 @@ impl Waker {
     ///
     /// # Errors
     /// When the process has no descriptor left.
-    pub fn new() -> std::io::Result<Waker> {
+    pub(crate) fn new() -> std::io::Result<Waker> {
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Waker { sleeping: AtomicBool::new(false), bell })
     }
 
     /// Says that the caller is about to sleep; it must look for work once more after this.
-    pub fn will_sleep(&self) {
+    pub(crate) fn will_sleep(&self) {
         self.sleeping.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
     /// Says that the caller is awake again, and quiets the bell.
-    pub fn is_awake(&self) {
+    pub(crate) fn is_awake(&self) {
         if !self.sleeping.swap(false, Ordering::SeqCst) {
             let mut count = [0; 8];
             let _ = rustix::io::read(&self.bell, &mut count);
@@ -41,7 +41,7 @@ impl Waker {
     }
 
     /// Rings if the other side sleeps. Call it after the news are where it looks.
-    pub fn wake(&self) {
+    pub(crate) fn wake(&self) {
         fence(Ordering::SeqCst);
         if self.sleeping.load(Ordering::Relaxed) && self.sleeping.swap(false, Ordering::SeqCst) {
             let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
@@ -50,7 +50,7 @@ impl Waker {
 
     /// What to poll.
     #[must_use]
-    pub fn bell(&self) -> BorrowedFd<'_> {
+    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
 }

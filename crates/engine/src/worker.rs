@@ -59,13 +59,13 @@ pub(crate) enum Returned {
 
 /// What a worker tells about itself.
 #[derive(Debug, Default)]
-pub struct WorkerStats {
+pub(crate) struct WorkerStats {
     /// Turns of the loop.
-    pub turns: Counter,
+    pub(crate) turns: Counter,
     /// Turns that had packets.
-    pub busy: Counter,
+    pub(crate) busy: Counter,
     /// Commands carried out; the control side waits for its number.
-    pub done: AtomicU64,
+    pub(crate) done: AtomicU64,
 }
 
 /// A receive queue with its interface.
@@ -220,8 +220,8 @@ impl Worker {
         let lane = &mut self.lane;
         match command {
             Command::AddRx { interface, queue } => lane.rx.push(Rx { interface, queue }),
-            Command::AddTx { interface, queue } => lane.set_way(interface, Way::Here(PortTx { interface, queue })),
-            Command::HandTo { interface, worker } => lane.set_way(interface, Way::Worker(worker)),
+            Command::AddTx { interface, queue } => drop(lane.set_way(interface, Way::Here(PortTx { interface, queue }))),
+            Command::HandTo { interface, worker } => drop(lane.set_way(interface, Way::Worker(worker))),
             Command::Remove { interface } => self.remove(interface),
             Command::HandoffFrom(ring) => lane.handoff_in.push(ring),
             Command::HandoffTo { worker, ring, waker } => {

@@ -8,5 +8,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod random;
 pub mod sampler;

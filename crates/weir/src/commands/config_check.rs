@@ -49,7 +49,6 @@ pub(crate) fn execute(args: &ConfigCheckArgs, to: &mut dyn Write) -> Result<(), 
 }
 
 /// The configuration in a file, for a command that needs one. Warnings are told on standard error.
-#[expect(dead_code, reason = "for `run`")]
 pub(crate) fn load(file: &Path) -> Result<Config, Failure> {
     match check(file)? {
         Ok((config, warnings)) => {
