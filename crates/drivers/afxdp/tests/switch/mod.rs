@@ -1,0 +1,197 @@
+//! What the tests over real veth pairs share: a lab whose router is a loop that moves frames between
+//! two ports, and traffic by UDP sockets in the hosts. A test program that uses it has `common` too.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weir_afxdp::{AfxdpConfig, AfxdpPort, Mode};
+use weir_buf::{PktCache, Pool, VECTOR, Vector};
+use weir_netlink::lab::{FAR, Lab, NEAR};
+use weir_port::{OpenError, Port, RxQueue, TxQueue};
+
+/// The two ends at the router.
+pub(crate) const ENDS: [&str; 2] = ["port-a", "port-b"];
+const TARGET: u16 = 5000;
+
+/// Every chunk is in the free list.
+#[track_caller]
+pub(crate) fn assert_whole(pool: &Pool) {
+    let usage = pool.usage();
+    assert_eq!((usage.free, usage.lent), (usage.chunks, 0), "{usage:?}");
+}
+
+/// Opens a device in the lab's router with the usual settings.
+pub(crate) fn open(lab: &Lab, device: &str, mode: Mode, pool: &Pool) -> Result<AfxdpPort, OpenError> {
+    crate::common::open(lab, &AfxdpConfig { mode, ..AfxdpConfig::new(device) }, pool)
+}
+
+/// The value of the port's counters whose names begin with `name`, all queues together.
+pub(crate) fn counter(port: &dyn Port, name: &str, source: weir_port::Source) -> u64 {
+    let counters = port.counters();
+    let matching: Vec<_> = counters.iter().filter(|counter| counter.source == source && counter.name.starts_with(name)).collect();
+    assert!(!matching.is_empty(), "no counter {name} of {source:?} in {counters:?}");
+    matching.iter().map(|counter| counter.value).sum()
+}
+
+/// What a switching thread had when it ended.
+pub(crate) struct Switched {
+    /// Frames that no transmit ring took.
+    pub(crate) refused: u64,
+    /// Thread CPU time.
+    pub(crate) cpu: Duration,
+    /// Queues that died while it ran.
+    pub(crate) dead: usize,
+}
+
+/// A thread that moves frames from one port to the other, both ways, and sleeps when there are none.
+pub(crate) struct Switch {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Switched>,
+}
+
+/// One direction of one queue.
+struct Way {
+    rx: Box<dyn RxQueue>,
+    tx: Box<dyn TxQueue>,
+}
+
+impl Switch {
+    /// Joins queue N of one port with queue N of the other.
+    pub(crate) fn start(one: &mut AfxdpPort, other: &mut AfxdpPort, pool: &Pool) -> Switch {
+        let mut ways = Vec::new();
+        for (near, far) in one.take_queues().into_iter().zip(other.take_queues()) {
+            ways.push(Way { rx: near.rx.unwrap(), tx: far.tx.unwrap() });
+            ways.push(Way { rx: far.rx.unwrap(), tx: near.tx.unwrap() });
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let (told, pool) = (stop.clone(), pool.clone());
+        Switch { stop, thread: std::thread::spawn(move || run(ways, &pool, &told)) }
+    }
+
+    /// Ends the thread; its queues are dropped in it.
+    pub(crate) fn end(self) -> Switched {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+fn run(mut ways: Vec<Way>, pool: &Pool, stop: &AtomicBool) -> Switched {
+    let mut cache = PktCache::new(pool);
+    let mut vector = Vector::with_capacity(VECTOR);
+    let (mut refused, mut dead) = (0, 0);
+    while !stop.load(Ordering::Relaxed) {
+        let mut moved = 0;
+        for way in &mut ways {
+            moved += way.rx.recv(&mut vector, &mut cache, VECTOR);
+            way.tx.send(&mut vector, &mut cache);
+            refused += vector.len() as u64;
+            cache.free_all(vector.drain());
+        }
+        ways.iter_mut().for_each(|way| way.tx.flush(&mut cache));
+        let before = ways.len();
+        ways.retain(|way| !way.rx.is_dead());
+        dead += before - ways.len();
+        if moved == 0 {
+            sleep(&mut ways);
+        }
+    }
+    Switched { refused, cpu: thread_cpu(), dead }
+}
+
+fn sleep(ways: &mut [Way]) {
+    ways.iter_mut().for_each(|way| way.rx.before_sleep());
+    let readable: Vec<BorrowedFd<'_>> = ways.iter().filter_map(|way| way.rx.readable()).collect();
+    let mut fds: Vec<PollFd<'_>> = readable.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    let limit = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+    let _ = poll(&mut fds, Some(&limit));
+}
+
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// A UDP socket in a host of the lab.
+pub(crate) fn udp(lab: &Lab, host: &str, port: u16) -> UdpSocket {
+    let socket = lab.host(host).unwrap().namespace().run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))).unwrap().unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    socket
+}
+
+/// What arrived of numbered datagrams.
+#[derive(Debug, PartialEq, Eq, Default)]
+pub(crate) struct Arrived {
+    /// Different numbers that came.
+    pub(crate) numbers: usize,
+    /// Numbers that came again.
+    pub(crate) again: usize,
+    /// Datagrams that were not as they had been sent.
+    pub(crate) damaged: usize,
+}
+
+/// Sends `count` numbered datagrams of 64-byte frames from each socket in turn, `rate` a second, to
+/// `to`, and tells what arrived at `sink`.
+pub(crate) fn traffic(from: &[UdpSocket], to: Ipv4Addr, sink: &UdpSocket, count: u32, rate: f64) -> Arrived {
+    std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(sink, count));
+        let start = Instant::now();
+        for number in 0..count {
+            let due = start + Duration::from_secs_f64(f64::from(number) / rate);
+            while Instant::now() < due {
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            }
+            let socket = &from[number as usize % from.len()];
+            socket.send_to(&payload(number), (to, TARGET)).unwrap();
+        }
+        receiver.join().unwrap()
+    })
+}
+
+/// Four bytes of number and a pattern that depends on it.
+fn payload(number: u32) -> [u8; 18] {
+    let mut bytes = [0; 18];
+    bytes[..4].copy_from_slice(&number.to_be_bytes());
+    bytes[4..].iter_mut().zip(0..).for_each(|(byte, place)| *byte = (number as u8).wrapping_mul(31).wrapping_add(place));
+    bytes
+}
+
+fn receive(sink: &UdpSocket, count: u32) -> Arrived {
+    let mut arrived = Arrived::default();
+    let mut seen = vec![false; count as usize];
+    let mut bytes = [0; 100];
+    while arrived.numbers < count as usize {
+        let Ok(len) = sink.recv(&mut bytes) else { break };
+        let number = u32::from_be_bytes(bytes[..4].try_into().unwrap());
+        if number >= count || bytes[..len] != payload(number) {
+            arrived.damaged += 1;
+        } else if std::mem::replace(&mut seen[number as usize], true) {
+            arrived.again += 1;
+        } else {
+            arrived.numbers += 1;
+        }
+    }
+    arrived
+}
+
+/// Socket pairs both ways: who sends, where to, who receives.
+pub(crate) fn both_ways(lab: &Lab, flows: u16) -> [(Vec<UdpSocket>, Ipv4Addr, UdpSocket); 2] {
+    let senders = |host| (0..flows).map(|flow| udp(lab, host, 6000 + flow)).collect();
+    [(senders(NEAR), Ipv4Addr::new(10, 0, 0, 2), udp(lab, FAR, TARGET)), (senders(FAR), Ipv4Addr::new(10, 0, 0, 1), udp(lab, NEAR, TARGET))]
+}
+
+/// Makes the hosts know each other's address, so that no datagram waits for ARP.
+pub(crate) fn greet(lab: &Lab) {
+    for (host, other, mac) in [(NEAR, [10, 0, 0, 2], 0x0b), (FAR, [10, 0, 0, 1], 0x0a)]
+        .map(|(host, address, mac): (&str, [u8; 4], u8)| (host, Ipv4Addr::from(address), mac))
+    {
+        let mut route = lab.host(host).unwrap().route().unwrap();
+        let index = route.link_by_name("eth0").unwrap().index;
+        route.add_neighbour(index, other.into(), [2, 0, 0, 0, 0, mac]).unwrap();
+    }
+}
