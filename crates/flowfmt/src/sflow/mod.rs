@@ -6,6 +6,8 @@
 //!
 //! * [`encode`] makes datagrams (the agent).
 //! * [`decode`] reads them (the collector).
+//! * [`packet`] reads the sampled headers in them.
+//! * [`print`] writes what was read as sflowtool does; [`decode_datagram_to`] is the whole way.
 //!
 //! The structures here are plain: they say what is on the wire and leave out what only one of the
 //! two encodings of a sample (compact and expanded) has. `class` and `index`, `format` and `value`
@@ -15,5 +17,8 @@ mod cursor;
 pub mod decode;
 pub mod encode;
 mod model;
+pub mod packet;
+pub mod print;
 
 pub use model::*;
+pub use print::decode_datagram_to;
