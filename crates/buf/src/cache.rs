@@ -71,6 +71,26 @@ impl PktCache {
         packets.for_each(|packet| self.free(packet));
     }
 
+    /// Gives a whole vector back: one pass over the handles, one look at the stock.
+    pub fn free_vector(&mut self, packets: &mut Vector) {
+        let shared = self.pool.shared();
+        let before = self.free.len();
+        let mut odd = false;
+        self.free.extend(packets.iter().map(|packet| {
+            let chunk = shared.chunk_of(packet.meta_address());
+            odd |= chunk.is_none() | packet.is_chained();
+            chunk.unwrap_or(0)
+        }));
+        if odd {
+            self.free.truncate(before);
+            return self.free_all(packets.drain());
+        }
+        packets.forget_all();
+        while self.free.len() >= MOST {
+            self.spill();
+        }
+    }
+
     /// Chunks held ready.
     #[must_use]
     pub fn held(&self) -> usize {

@@ -31,6 +31,8 @@ impl Flags {
     pub const TIMED: Flags = Flags(1 << 7);
     /// The packet waited in a hold queue already; it is not held a second time.
     pub const HELD: Flags = Flags(1 << 8);
+    /// The packet is plain IPv4, validated, and the handle's `aux` word is its destination in host order.
+    pub const PLAIN_IP4: Flags = Flags(1 << 9);
 
     /// The raw bits.
     #[inline(always)]

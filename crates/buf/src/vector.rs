@@ -80,6 +80,16 @@ impl Vector {
         self.packets.drain(..)
     }
 
+    /// Lets go of all packets without giving their chunks back: somebody else owns them now.
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "dropping nothing, without a walk over the handles")]
+    pub(crate) fn forget_all(&mut self) {
+        self.marked = false;
+        // SAFETY: 0 is below the capacity and no element needs to be initialised; elements that are
+        // not dropped are only leaked.
+        unsafe { self.packets.set_len(0) };
+    }
+
     /// Whether a packet in here may be marked.
     #[inline(always)]
     #[must_use]

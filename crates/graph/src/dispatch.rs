@@ -246,10 +246,15 @@ impl<W: World> Graph<W> {
     }
 
     /// Takes in what a port delivered on `interface`: counts it, lets the taps look, queues it for
-    /// the node `entry`. `vector` is left empty.
+    /// the node `entry`. `vector` is left empty. What another interface left queued there is run
+    /// first, so that the node never sees two interfaces in one vector.
     pub fn inhale(&mut self, env: &mut Env<'_, W>, entry: usize, interface: u32, vector: &mut Vector) {
         if vector.is_empty() {
             return;
+        }
+        let waiting = self.slots.get(entry).and_then(|slot| slot.queue.last());
+        if waiting.is_some_and(|packet| packet.interface() != interface) {
+            self.run(env);
         }
         for packet in vector.iter_mut() {
             packet.set_interface(interface);

@@ -39,24 +39,46 @@ impl Node<Tables> for Ip4Lookup {
     fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
         let count = packets.len().min(VECTOR);
         for (packet, destination) in packets.iter().zip(self.destinations.iter_mut()) {
-            *destination = Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.destination());
+            *destination = destination_of(packet);
         }
         self.look_up(cx, packets, count);
+        let mut odd = false;
         for ((packet, &group), verdict) in packets.iter_mut().zip(self.groups.iter()).zip(verdicts) {
             let adjacency = cx.world.nexthops.choose(group, || hash(packet));
             packet.set_aux(adjacency);
-            *verdict = match cx.world.nexthops.kind(adjacency) {
-                AdjacencyKind::Neighbor => Verdict::to(IP4_REWRITE),
-                AdjacencyKind::Local => Verdict::to(IP4_LOCAL),
-                AdjacencyKind::Glean => Verdict::to(IP4_GLEAN),
-                AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
-                AdjacencyKind::Drop => {
-                    complain(packet, NET_UNREACHABLE, 0);
-                    Verdict::to(ICMP4_ERROR)
-                }
-            };
+            packet.clear_flags(Flags::PLAIN_IP4);
+            let kind = cx.world.nexthops.kind(adjacency);
+            *verdict = Verdict::to(IP4_REWRITE);
+            if kind != AdjacencyKind::Neighbor {
+                odd = true;
+                *verdict = elsewhere(kind, packet);
+            }
         }
-        Outcome::Each
+        if odd { Outcome::Each } else { Outcome::All(Verdict::to(IP4_REWRITE)) }
+    }
+}
+
+/// The destination: in the handle when eth-input has read it already, else in the packet.
+#[inline(always)]
+fn destination_of(packet: &Pkt) -> u32 {
+    if packet.flags().any(Flags::PLAIN_IP4) {
+        return packet.aux();
+    }
+    Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.destination())
+}
+
+/// What does not end at a neighbour.
+#[inline(never)]
+fn elsewhere(kind: AdjacencyKind, packet: &mut Pkt) -> Verdict {
+    match kind {
+        AdjacencyKind::Neighbor => Verdict::to(IP4_REWRITE),
+        AdjacencyKind::Local => Verdict::to(IP4_LOCAL),
+        AdjacencyKind::Glean => Verdict::to(IP4_GLEAN),
+        AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
+        AdjacencyKind::Drop => {
+            complain(packet, NET_UNREACHABLE, 0);
+            Verdict::to(ICMP4_ERROR)
+        }
     }
 }
 

@@ -63,7 +63,7 @@ pub struct NullTx;
 impl TxQueue for NullTx {
     fn send(&mut self, from: &mut Vector, cache: &mut PktCache) -> usize {
         let sent = from.len();
-        cache.free_all(from.drain());
+        cache.free_vector(from);
         sent
     }
 }
