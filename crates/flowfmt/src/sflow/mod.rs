@@ -5,6 +5,7 @@
 //! can step over it. Everything is XDR (RFC 4506): big endian, in units of four bytes.
 //!
 //! * [`encode`] makes datagrams (the agent).
+//! * [`capture`] finds them in recorded frames.
 //! * [`decode`] reads them (the collector).
 //! * [`packet`] reads the sampled headers in them.
 //! * [`print`] writes what was read as sflowtool does; [`decode_datagram_to`] is the whole way.
@@ -13,6 +14,7 @@
 //! two encodings of a sample (compact and expanded) has. `class` and `index`, `format` and `value`
 //! are kept apart, as the expanded encoding has them.
 
+pub mod capture;
 mod cursor;
 pub mod decode;
 pub mod encode;
