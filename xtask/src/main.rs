@@ -1,2 +1,116 @@
-//! xtask
-fn main() {}
+//! Chores of the project: `cargo xtask deps-check`.
+//!
+//! Every crate lives on a floor and may use crates of lower floors only. The table below is the plan
+//! of the house; what cargo says about the real dependencies is held against it.
+
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::process::{Command, ExitCode};
+
+use serde_json::Value;
+
+/// Crates by floor, lowest first.
+const FLOORS: [&[&str]; 6] = [
+    &["weir-cpu", "weir-buf", "weir-ring", "weir-wire"],
+    &["weir-graph", "weir-port", "weir-fib", "weir-flowfmt", "weir-config", "weir-netlink"],
+    &["weir-nodes", "weir-afxdp", "weir-tap", "weir-pcap", "weir-telemetry", "weir-api"],
+    &["weir-engine"],
+    &["weir-testkit", "weir-bench"],
+    &["weir"],
+];
+
+/// Two pairs on one floor have an order of their own: the pool asks the processor, and drivers ask
+/// the kernel through netlink's crate one floor below.
+const WITHIN: [(&str, &str); 1] = [("weir-buf", "weir-cpu")];
+
+fn main() -> ExitCode {
+    match std::env::args().nth(1).as_deref() {
+        Some("deps-check") => deps_check(),
+        _ => {
+            eprintln!("usage: cargo xtask deps-check");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn deps_check() -> ExitCode {
+    match metadata().map(|metadata| violations(&metadata)) {
+        Ok(wrong) if wrong.is_empty() => {
+            println!("deps-check: every crate uses lower floors only");
+            ExitCode::SUCCESS
+        }
+        Ok(wrong) => {
+            wrong.iter().for_each(|line| eprintln!("deps-check: {line}"));
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("deps-check: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn metadata() -> Result<Value, String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo).args(["metadata", "--format-version", "1", "--no-deps", "--locked"]).output();
+    let output = output.map_err(|error| format!("cargo metadata: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
+}
+
+/// What is wrong, one line each.
+fn violations(metadata: &Value) -> Vec<String> {
+    let mut floor = BTreeMap::new();
+    for (number, crates) in FLOORS.iter().enumerate() {
+        crates.iter().for_each(|name| {
+            floor.insert(*name, number);
+        });
+    }
+    let mut wrong = Vec::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let name = package["name"].as_str().unwrap_or_default();
+        if name == "xtask" {
+            continue;
+        }
+        let Some(&own) = floor.get(name) else {
+            wrong.push(format!("{name} has no floor: give it one in xtask/src/main.rs"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let other = dependency["name"].as_str().unwrap_or_default();
+            let for_tests = dependency["kind"].as_str() == Some("dev");
+            let Some(&lower) = floor.get(other) else { continue };
+            if !for_tests && lower >= own && !WITHIN.contains(&(name, other)) {
+                wrong.push(format!("{name} (floor {own}) uses {other} (floor {lower})"));
+            }
+        }
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata(dependency: &str, kind: Value) -> Value {
+        serde_json::json!({"packages": [{"name": "weir-nodes", "dependencies": [{"name": dependency, "kind": kind}]}]})
+    }
+
+    #[test]
+    fn lower_floors_and_tests_are_fine() {
+        assert!(violations(&metadata("weir-graph", Value::Null)).is_empty());
+        assert!(violations(&metadata("weir-engine", "dev".into())).is_empty());
+        assert!(violations(&metadata("serde", Value::Null)).is_empty());
+    }
+
+    #[test]
+    fn higher_and_own_floors_are_not() {
+        assert_eq!(violations(&metadata("weir-engine", Value::Null)).len(), 1);
+        assert_eq!(violations(&metadata("weir-api", Value::Null)).len(), 1);
+        let unknown = serde_json::json!({"packages": [{"name": "weir-new", "dependencies": []}]});
+        assert_eq!(violations(&unknown).len(), 1);
+    }
+}

@@ -270,7 +270,8 @@ impl Agent {
     /// When there is no thread to be had.
     pub fn start(config: AgentConfig, sources: Vec<SampleSource>, reports: Arc<dyn Reports>) -> std::io::Result<AgentHandle> {
         let stats = AgentStats { samples_sent: vec![0; sources.len()], ..AgentStats::default() };
-        let shared = Arc::new(Shared { wanted: Mutex::new((config.clone(), false)), stats: Mutex::new(stats), stop: AtomicBool::new(false) });
+        let shared =
+            Arc::new(Shared { wanted: Mutex::new((config.clone(), false)), stats: Mutex::new(stats), stop: AtomicBool::new(false) });
         let mut agent = Agent {
             builder: builder(&config),
             collectors: config.collectors.iter().map(|&address| Collector::new(address)).collect(),
@@ -451,7 +452,8 @@ impl Agent {
         stats.samples_sent.clone_from(&self.sent);
         stats.samples_lost = self.lost;
         stats.datagrams = self.datagrams;
-        let collector = |it: &Collector| CollectorStats { address: it.address, sent: it.sent, errors: it.errors, last_error: it.last_error.clone() };
+        let collector =
+            |it: &Collector| CollectorStats { address: it.address, sent: it.sent, errors: it.errors, last_error: it.last_error.clone() };
         stats.collectors = self.collectors.iter().map(collector).collect();
         let interface = |(&ifindex, it): (&u32, &DataSource)| InterfaceStats { ifindex, pool: it.pools.iter().sum(), samples: it.samples };
         stats.interfaces = self.data.iter().map(interface).collect();

@@ -9,6 +9,7 @@
 mod cli;
 mod client;
 mod commands;
+mod demo;
 mod failure;
 mod render;
 

@@ -1,11 +1,93 @@
-//! `weir bench`.
+//! `weir bench`: what a packet costs on this machine.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
-use crate::cli::BenchArgs;
+use weir_bench::{Case, CaseResult, Effort, Machine, Report};
+
+use crate::cli::{BenchArgs, BenchOther};
 use crate::failure::Failure;
 
 /// Does it.
-pub(crate) fn execute(_args: &BenchArgs, _to: &mut dyn Write) -> Result<(), Failure> {
-    Err(Failure::said("`weir bench` is not in this build"))
+pub(crate) fn execute(args: &BenchArgs, to: &mut dyn Write) -> Result<(), Failure> {
+    if args.other == Some(BenchOther::Afxdp) {
+        return Err(Failure::said("`weir bench afxdp` is not in this version"));
+    }
+    let cases = chosen(&args.cases)?;
+    let (mut results, mut hugepages) = (Vec::new(), true);
+    for case in cases {
+        let progress = |what: &str| {
+            if std::io::stderr().is_terminal() {
+                eprint!("\r\x1b[K{what}");
+            }
+        };
+        let (case_results, huge) = weir_bench::run_case(case, Effort::default(), progress).map_err(Failure::said)?;
+        hugepages &= huge;
+        results.extend(case_results);
+    }
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K");
+    }
+    let report = Report { machine: machine(hugepages), cases: results };
+    if args.json {
+        writeln!(to, "{}", serde_json::to_string_pretty(&report).map_err(Failure::said)?)?;
+    } else {
+        table(&report, to)?;
+    }
+    Ok(())
+}
+
+fn chosen(names: &[String]) -> Result<Vec<Case>, Failure> {
+    if names.is_empty() {
+        return Ok(Case::ALL.to_vec());
+    }
+    let known = || Case::ALL.map(Case::name).join(", ");
+    let find = |name: &String| {
+        let case = Case::ALL.into_iter().find(|case| case.name() == name);
+        case.ok_or_else(|| Failure::said(format!("there is no case {name}; there are {}, and afxdp", known())))
+    };
+    names.iter().map(find).collect()
+}
+
+fn machine(hugepages: bool) -> Machine {
+    Machine {
+        cpu: weir_cpu::model_name(),
+        tsc_mhz: (weir_cpu::tsc_hz() as f64 / 1e5).round() / 10.0,
+        cores: weir_cpu::allowed_cores().len(),
+        hugepages,
+        rustc: env!("WEIR_RUSTC").to_owned(),
+        commit: env!("WEIR_COMMIT").to_owned(),
+        code_path: weir_cpu::level().name(),
+    }
+}
+
+fn table(report: &Report, to: &mut dyn Write) -> Result<(), Failure> {
+    let machine = &report.machine;
+    let pages = if machine.hugepages { "hugepages" } else { "ordinary pages" };
+    writeln!(to, "{}, TSC {} MHz, {} cores, {pages}, {}\n", machine.cpu, machine.tsc_mhz, machine.cores, machine.code_path)?;
+    writeln!(to, "{:<12}{:>10}{:>10}{:>8}{:>8}{:>18}{:>8}  Nodes", "Case", "sFlow", "Clocks", "Mpps", "Added", "Quartiles", "Null")?;
+    for case in &report.cases {
+        line(case, to)?;
+    }
+    writeln!(to, "\nClocks of the time stamp counter a packet, the generator's input not counted.")?;
+    Ok(())
+}
+
+fn line(case: &CaseResult, to: &mut dyn Write) -> Result<(), Failure> {
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.2}"));
+    let quartiles = match (case.added_low, case.added_high) {
+        (Some(low), Some(high)) => format!("{low:.2} to {high:.2}"),
+        _ => String::new(),
+    };
+    let nodes: Vec<String> = case.nodes.iter().map(|(name, clocks)| format!("{name} {clocks:.1}")).collect();
+    let (added, null) = (number(case.added), number(case.null));
+    let rate = if case.sflow == "off" { case.sflow.clone() } else { format!("1:{}", case.sflow) };
+    writeln!(
+        to,
+        "{:<12}{rate:>10}{:>10.2}{:>8.1}{added:>8}{quartiles:>18}{null:>8}  {}",
+        case.name,
+        case.clocks_per_packet,
+        case.mpps,
+        nodes.join(", ")
+    )?;
+    Ok(())
 }

@@ -1,0 +1,44 @@
+# The commands of this project. `make demo` shows the router at work, `make test` proves it.
+# Everything they need on Debian 12 with Rust is installed when root, else named in one line.
+
+CARGO ?= cargo
+# Where cargo builds: target/ unless a variable says otherwise.
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+WEIR := $(CARGO_TARGET_DIR)/release/weir
+
+.PHONY: help build demo test test-long bench setup fmt
+
+help:
+	@echo "make demo       watch a router forward traffic between two hosts and measure it (root)"
+	@echo "make test       format, lints, floors, docs, tests"
+	@echo "make test-long  the long runs: loom models, release-build tests, full benches"
+	@echo "make build      the release binary, target/release/weir"
+	@echo "make bench      what a packet costs on this machine"
+
+setup:
+	@./scripts/setup
+
+build:
+	$(CARGO) build --release --locked -p weir
+	@if [ "$(CARGO_TARGET_DIR)" != "$(CURDIR)/target" ]; then mkdir -p target/release && ln -sf "$(WEIR)" target/release/weir; fi
+
+demo: setup build
+	$(WEIR) demo $(DEMO_ARGS)
+
+bench: build
+	$(WEIR) bench
+
+fmt:
+	$(CARGO) fmt --all
+
+test: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -q -- -D warnings
+	$(CARGO) run -q --locked -p xtask -- deps-check
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked -q
+	$(CARGO) test --workspace --locked
+
+test-long: test build
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/loom" $(CARGO) test -p weir-ring --release --locked
+	$(CARGO) test --workspace --release --locked
+	$(WEIR) bench
