@@ -65,7 +65,9 @@ fn ten_thousand_frames_pass_without_loss() {
     let (mut sent, mut arrived) = (0u32, Vec::new());
     while arrived.len() < FRAMES as usize && started.elapsed() < Duration::from_secs(20) {
         let due = (started.elapsed().as_micros() / 50) as u32;
-        while sent < FRAMES.min(due) {
+        // A loaded machine stops this thread at times: what was missed is not made up for in one
+        // burst, which a veth's own ring of 256 frames would not take.
+        while sent < FRAMES.min(due).min(arrived.len() as u32 + 128) {
             source.send(&frame(sent, 60));
             sent += 1;
         }
@@ -81,7 +83,8 @@ fn ten_thousand_frames_pass_without_loss() {
             arrived.push(number(&frame));
         }
     }
-    assert_eq!(arrived, (0..FRAMES).collect::<Vec<_>>(), "each once, in order");
+    let first_wrong = arrived.iter().zip(0..FRAMES).find(|(number, wanted)| *number != wanted);
+    assert_eq!((arrived.len(), first_wrong), (FRAMES as usize, None), "each once, in order");
     assert_eq!((one.counter("rx_packets_q0"), two.counter("tx_packets_q0")), (10_000, 10_000));
     assert_eq!(two.counter("tx_linearised_q0"), 0);
     drop((one, two));
