@@ -1,1 +1,3 @@
 //! pcap
+
+pub mod file;
