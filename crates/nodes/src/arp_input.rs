@@ -54,6 +54,9 @@ impl ArpInput {
         let said = read(packet)?;
         let Some(interface) = cx.world.interface(packet.interface()) else { return Err(DropReason::ArpForeign) };
         let ours = interface.owns(said.target);
+        if !said.sender_mac.is_unicast() || said.sender_mac == interface.mac {
+            return Err(DropReason::ArpMartian);
+        }
         if said.sender != 0 {
             self.believe(cx, interface, &said, ours)?;
         }
@@ -69,7 +72,7 @@ impl ArpInput {
 
     /// Tells the control side, unless it cannot be true.
     fn believe(&mut self, cx: &mut Cx<'_, Tables>, interface: &Interface, said: &Said, ours: bool) -> Result<(), DropReason> {
-        if !said.sender_mac.is_unicast() || said.sender_mac == interface.mac || interface.owns(said.sender) {
+        if interface.owns(said.sender) {
             return Err(DropReason::ArpMartian);
         }
         if !interface.reaches(said.sender) {

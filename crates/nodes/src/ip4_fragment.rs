@@ -11,7 +11,16 @@ use weir_wire::{Ipv4Header, checksum};
 use crate::Tables;
 use crate::eth_input::ETHERNET;
 
-pub(crate) struct Ip4Fragment;
+pub(crate) struct Ip4Fragment {
+    /// Fragments in the making; kept, so that nothing is allocated for a packet.
+    made: Vec<Piece>,
+}
+
+impl Default for Ip4Fragment {
+    fn default() -> Ip4Fragment {
+        Ip4Fragment { made: Vec::with_capacity(256) }
+    }
+}
 
 const IP4_REWRITE: Next = Next(0);
 /// The longest header that the length field can say.
@@ -28,7 +37,7 @@ impl Node<Tables> for Ip4Fragment {
     #[inline(always)]
     fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
-            *verdict = match fragment(cx, packet) {
+            *verdict = match fragment(cx, &mut self.made, packet) {
                 Ok(()) => Verdict::to(IP4_REWRITE),
                 Err(reason) => Verdict::drop(reason),
             };
@@ -49,7 +58,7 @@ struct Cut {
     more: bool,
 }
 
-fn fragment(cx: &mut Cx<'_, Tables>, packet: &mut Pkt) -> Result<(), DropReason> {
+fn fragment(cx: &mut Cx<'_, Tables>, made: &mut Vec<Piece>, packet: &mut Pkt) -> Result<(), DropReason> {
     let mtu = (packet.meta().argument as usize).min(DATA_ROOM - ETHERNET);
     let cut = Cut::of(packet).ok_or(DropReason::Ip4BadLength)?;
     let first = piece(mtu, cut.header_len)?;
@@ -58,9 +67,9 @@ fn fragment(cx: &mut Cx<'_, Tables>, packet: &mut Pkt) -> Result<(), DropReason>
     let later = piece(mtu, later_len)?;
     let count = cut.payload.saturating_sub(first).div_ceil(later);
     // All buffers first: either every fragment is sent or none.
-    let made = take_spare(cx, count)?;
+    take_spare(cx, count, made)?;
     let mut at = first;
-    for mut twin in made {
+    for mut twin in made.drain(..) {
         let len = later.min(cut.payload - at);
         twin.write(packet, &cut, &later_header[..later_len], at, len);
         cx.originate(twin.0, IP4_REWRITE);
@@ -73,18 +82,17 @@ fn fragment(cx: &mut Cx<'_, Tables>, packet: &mut Pkt) -> Result<(), DropReason>
 /// A packet under construction.
 struct Piece(Pkt);
 
-fn take_spare(cx: &mut Cx<'_, Tables>, count: usize) -> Result<Vec<Piece>, DropReason> {
-    let mut made = Vec::with_capacity(count);
+fn take_spare(cx: &mut Cx<'_, Tables>, count: usize, made: &mut Vec<Piece>) -> Result<(), DropReason> {
     for _ in 0..count {
         match cx.alloc() {
             Some(packet) => made.push(Piece(packet)),
             None => {
-                made.into_iter().for_each(|piece| cx.free(piece.0));
+                made.drain(..).for_each(|piece| cx.free(piece.0));
                 return Err(DropReason::NoBuffer);
             }
         }
     }
-    Ok(made)
+    Ok(())
 }
 
 /// Bytes of payload a fragment: a multiple of 8, at least 8.
@@ -97,6 +105,10 @@ impl Cut {
     fn of(packet: &Pkt) -> Option<Cut> {
         let (header, _) = Ipv4Header::read(packet.l3())?;
         let (header_len, total) = (header.header_len(), header.total_len() as usize);
+        if header.fragment_offset() as usize * 8 + total > 0xffff {
+            // A fragment that ends beyond the longest packet: its pieces' offsets would start over.
+            return None;
+        }
         let bytes = packet.l3().get(..header_len)?;
         let mut kept = [0; LONGEST_HEADER];
         kept.get_mut(..header_len)?.copy_from_slice(bytes);
@@ -132,11 +144,13 @@ impl Piece {
 /// Makes the packet itself the first fragment.
 fn shorten(packet: &mut Pkt, cut: &Cut, len: usize) {
     let end = cut.l3 + cut.header_len + len;
-    if packet.is_chained() {
-        // The first fragment is shorter than one chunk; what hangs behind is in the others now.
-        drop(packet.split_first());
-    }
+    let had = packet.len();
+    let rest = packet.split_first();
     let _ = packet.set_len(end);
+    // The first fragment fits one chunk, but may need bytes of the next ones; the others have theirs.
+    if let (Some(rest), Some(place)) = (rest, packet.data_mut().get_mut(had..)) {
+        rest.copy_out(0, place);
+    }
     finish(packet.l3_mut(), cut.header_len, len, cut.first_offset, true);
 }
 

@@ -52,11 +52,7 @@ pub(crate) fn is_plain(header: &Ipv4Header, bytes: usize) -> bool {
     let total = header.total_len() as usize;
     let (source, destination) = (header.source() >> 24, header.destination() >> 24);
     let class = CLASS[source as usize] | CLASS[destination as usize];
-    (header.version_ihl == 0x45)
-        & checksum::ipv4_header_ok(header)
-        & (total >= Ipv4Header::LEN)
-        & (total <= bytes)
-        & (class == UNICAST)
+    (header.version_ihl == 0x45) & checksum::ipv4_header_ok(header) & (total >= Ipv4Header::LEN) & (total <= bytes) & (class == UNICAST)
 }
 
 #[inline(always)]
@@ -85,10 +81,28 @@ fn check(packet: &mut Pkt) -> Result<(), DropReason> {
         // RFC 1812 5.3.4: what came as a link-layer broadcast is not forwarded.
         return Err(DropReason::Ip4Broadcast);
     }
-    if total < bytes && !packet.is_chained() {
-        let _ = packet.set_len(packet.l3_offset() + total);
+    if total < bytes {
+        let len = packet.l3_offset() + total;
+        if packet.is_chained() {
+            shorten_chain(packet, len);
+        } else {
+            let _ = packet.set_len(len);
+        }
     }
     Ok(())
+}
+
+/// Cuts a packet of several chunks off behind `len` bytes. As deep as there are chunks, at most 64.
+#[cold]
+fn shorten_chain(packet: &mut Pkt, len: usize) {
+    let first = packet.len();
+    let rest = packet.split_first();
+    if len <= first {
+        let _ = packet.set_len(len);
+    } else if let Some(mut rest) = rest {
+        shorten_chain(&mut rest, len - first);
+        let _ = packet.append(rest);
+    }
 }
 
 /// A header that is not the usual 20 bytes of version 4: whether its checksum is right.

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod arp_input;
+mod each;
 mod eth_input;
 mod flow_hash;
 mod icmp4_error;
@@ -62,7 +63,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(ip4_glean::Ip4Glean::default())
         .node(icmp4_error::Icmp4Error::new(icmp))
         .node(ip4_rewrite::Ip4Rewrite)
-        .node(ip4_fragment::Ip4Fragment)
+        .node(ip4_fragment::Ip4Fragment::default())
         .stage(port_tx::SPEC)
 }
 
