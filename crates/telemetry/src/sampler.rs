@@ -28,6 +28,9 @@ pub const MOST_HEADER: usize = 256;
 /// Samples that a worker's ring holds.
 pub const RING: usize = 2048;
 
+/// Interfaces with lower numbers have their pools from the start; they are numbered from 1 on.
+const USUAL_INTERFACES: usize = 1024;
+
 /// What is sampled, shared by all workers and changed while they run.
 #[derive(Debug)]
 pub struct Settings {
@@ -140,7 +143,8 @@ impl Sampler {
         let (writer, reader) = slots::ring(ring);
         let counters = Arc::new(Padded::<SamplerCounters>::default());
         let gaps = Gaps::new(Random::new(seed), 1);
-        let sampler = Sampler { settings, rate: 0, pass: 0, gaps, pools: vec![0; 64], ring: writer, counters: counters.clone() };
+        let sampler =
+            Sampler { settings, rate: 0, pass: 0, gaps, pools: vec![0; USUAL_INTERFACES], ring: writer, counters: counters.clone() };
         (sampler, SampleSource { ring: reader, counters })
     }
 
@@ -152,10 +156,10 @@ impl Sampler {
         self.pass = self.gaps.pass();
     }
 
-    /// The pool of an interface that is seen for the first time.
+    /// Room for the pools of unusually many interfaces. Doubled, so that it is asked for rarely.
     #[cold]
     fn grow(&mut self, interface: u32) {
-        self.pools.resize(interface as usize + 1, 0);
+        self.pools.resize((interface as usize + 1).next_power_of_two(), 0);
     }
 
     /// Takes every sample that lies in this vector.

@@ -1,0 +1,142 @@
+//! What the sampler's tests share: a world without tables, packets from a pool, one sampler with its
+//! reader, and the statistics that decide whether a choice was fair.
+
+#![allow(dead_code, reason = "every test binary uses a part of it")]
+
+use std::sync::Arc;
+
+use weir_buf::{Hugepages, Pkt, Pool, PoolConfig};
+use weir_graph::{DropCounters, Look, Marks, Point, Tap, World};
+use weir_telemetry::sampler::{Sample, SampleSource, Sampler, Settings};
+
+/// The interface that packets come in by unless a test says otherwise.
+pub(crate) const INTERFACE: u32 = 7;
+/// What the world forecasts for every packet.
+pub(crate) const OUTPUT: u32 = 9;
+
+/// A world in which nothing is dropped and every packet is going to leave by [`OUTPUT`].
+pub(crate) struct Plain;
+
+impl World for Plain {
+    type Event = ();
+    fn drops(&self, _interface: u32, _worker: usize) -> Option<&DropCounters> {
+        None
+    }
+    fn rx_taps(&self, _interface: u32) -> u32 {
+        1
+    }
+    fn tx_taps(&self, _interface: u32) -> u32 {
+        0
+    }
+    fn drop_taps(&self) -> u32 {
+        0
+    }
+    fn forecast(&self, _packet: &Pkt) -> u32 {
+        OUTPUT
+    }
+}
+
+/// Packets whose first two bytes say their place, `length` bytes each.
+pub(crate) struct Packets {
+    // Packets go back to the pool before the pool goes.
+    pub(crate) packets: Vec<Pkt>,
+    pub(crate) pool: Pool,
+}
+
+pub(crate) fn packets(count: usize, length: usize) -> Packets {
+    let pool = Pool::new(PoolConfig { chunks: 1024, hugepages: Hugepages::Off }).unwrap();
+    let packet = |place: usize| {
+        let mut bytes = vec![0xee; length];
+        bytes[..2].copy_from_slice(&(place as u16).to_be_bytes());
+        filled(&pool, &bytes)
+    };
+    let packets = (0..count).map(packet).collect();
+    Packets { packets, pool }
+}
+
+pub(crate) fn filled(pool: &Pool, bytes: &[u8]) -> Pkt {
+    let mut packet = pool.alloc().unwrap();
+    assert!(packet.fill(bytes));
+    packet
+}
+
+/// A sampler and all that one look needs.
+pub(crate) struct Rig {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) sampler: Sampler,
+    pub(crate) source: SampleSource,
+    pub(crate) marks: Marks,
+    pub(crate) now: u64,
+}
+
+impl Rig {
+    pub(crate) fn new(rate: u32, seed: u64) -> Rig {
+        Rig::with_ring(rate, seed, 1024)
+    }
+
+    pub(crate) fn with_ring(rate: u32, seed: u64, ring: usize) -> Rig {
+        let settings = Settings::new(rate, 16);
+        let (sampler, source) = Sampler::new(settings.clone(), seed, ring);
+        Rig { settings, sampler, source, marks: Marks::default(), now: 0 }
+    }
+
+    /// One vector comes in on `interface`.
+    pub(crate) fn look_on(&mut self, interface: u32, packets: &[Pkt]) {
+        self.now += 1;
+        let look = Look { world: &Plain, worker: 0, now: self.now, point: Point::Rx, interface, any_marked: false };
+        self.sampler.look(&look, packets, &mut self.marks);
+    }
+
+    pub(crate) fn look(&mut self, packets: &[Pkt]) {
+        self.look_on(INTERFACE, packets);
+    }
+
+    /// All samples that wait, oldest first.
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(&Sample)) -> u64 {
+        let mut count = 0;
+        while self.source.ring.pop_with(&mut each).is_some() {
+            count += 1;
+        }
+        count
+    }
+
+    pub(crate) fn taken(&self) -> u64 {
+        self.source.counters.taken.get()
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        self.source.counters.lost.get()
+    }
+}
+
+/// The place of a packet made by [`packets`].
+pub(crate) fn place(sample: &Sample) -> usize {
+    usize::from(u16::from_be_bytes([sample.bytes()[0], sample.bytes()[1]]))
+}
+
+/// Whether `count` successes in `trials` at chance 1 in `rate` lie within four standard deviations.
+pub(crate) fn within_four_sigma(count: u64, trials: u64, rate: u32) -> bool {
+    let chance = 1.0 / f64::from(rate);
+    let sigma = (trials as f64 * chance * (1.0 - chance)).sqrt();
+    (count as f64 - trials as f64 * chance).abs() <= 4.0 * sigma
+}
+
+/// How many standard deviations a chi-square statistic over equally likely classes lies above what
+/// is expected (Wilson and Hilferty 1931: its cube root is nearly normal). Above [`UNFAIR`] the
+/// chance of it is below 1e-4. At least 20 are expected in each class, else it says nothing.
+pub(crate) fn surprise(classes: &[u64]) -> f64 {
+    let expected = classes.iter().sum::<u64>() as f64 / classes.len() as f64;
+    surprise_of(&classes.iter().map(|&count| (count, expected)).collect::<Vec<_>>())
+}
+
+/// The same for classes of which each has its own expectation.
+pub(crate) fn surprise_of(classes: &[(u64, f64)]) -> f64 {
+    assert!(classes.iter().all(|&(_, expected)| expected >= 20.0), "too few samples to judge");
+    let square: f64 = classes.iter().map(|&(count, expected)| (count as f64 - expected).powi(2) / expected).sum();
+    let freedom = (classes.len() - 1) as f64;
+    let spread = 2.0 / (9.0 * freedom);
+    ((square / freedom).cbrt() - (1.0 - spread)) / spread.sqrt()
+}
+
+/// The normal quantile of 1 - 1e-4.
+pub(crate) const UNFAIR: f64 = 3.719;

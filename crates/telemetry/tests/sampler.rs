@@ -1,0 +1,240 @@
+//! The sampler's bookkeeping: counts, rates, pools, rings and header bytes, over packets of a pool.
+//! That its choice is fair is shown in `fairness.rs`. All seeds are fixed.
+
+mod common;
+
+use common::{INTERFACE, OUTPUT, Packets, Rig, filled, packets, place, within_four_sigma};
+use weir_buf::{Hugepages, Pool, PoolConfig};
+use weir_telemetry::sampler::Settings;
+
+#[test]
+fn one_in_n_is_one_in_n() {
+    let Packets { packets, .. } = packets(256, 64);
+    for (rate, vectors) in [(1_u32, 100_u64), (2, 400), (3, 400), (10, 2_000), (100, 8_000), (1000, 40_000), (65_536, 300_000)] {
+        for seed in 1..=3 {
+            let mut rig = Rig::new(rate, seed);
+            let mut count = 0;
+            for _ in 0..vectors {
+                rig.look(&packets);
+                count += rig.drain(|sample| assert_eq!(sample.rate, rate));
+            }
+            let trials = vectors * 256;
+            assert!(within_four_sigma(count, trials, rate), "1:{rate}, seed {seed}: {count} of {trials}");
+            assert_eq!((rig.taken(), rig.lost()), (count, 0));
+        }
+    }
+}
+
+#[test]
+fn at_one_in_one_every_packet_is_taken_once_in_order() {
+    let Packets { packets, .. } = packets(256, 64);
+    let mut rig = Rig::new(1, 5);
+    for length in [1, 7, 255, 256, 2] {
+        rig.look(&packets[..length]);
+        let mut expected = 0;
+        rig.drain(|sample| {
+            assert_eq!(place(sample), expected);
+            expected += 1;
+        });
+        assert_eq!(expected, length);
+    }
+}
+
+#[test]
+fn what_a_sample_says_besides() {
+    let Packets { packets, .. } = packets(3, 90);
+    let mut rig = Rig::new(1, 5);
+    rig.now = 41;
+    rig.look(&packets);
+    let seen = rig.drain(|sample| {
+        assert_eq!((sample.interface, sample.output, sample.rate, sample.frame), (INTERFACE, OUTPUT, 1, 90));
+        assert_eq!((sample.pool, sample.lost, sample.time, sample.kept), (3, 0, 42, 16));
+    });
+    assert_eq!(seen, 3);
+}
+
+#[test]
+fn rate_zero_takes_nothing_and_the_rarest_rate_next_to_nothing() {
+    let Packets { packets, .. } = packets(256, 64);
+    let mut off = Rig::new(0, 1);
+    let mut rarest = Rig::new(u32::MAX, 1);
+    for _ in 0..10_000 {
+        off.look(&packets);
+        rarest.look(&packets);
+    }
+    assert_eq!((off.taken(), off.drain(|_| ())), (0, 0));
+    // 2.6 million packets at 1 in 4.3 billion: more than one sample has a chance below one in a million.
+    assert!(rarest.taken() <= 1);
+    assert_eq!(rarest.taken(), rarest.drain(|sample| assert_eq!(sample.rate, u32::MAX)));
+}
+
+#[test]
+fn an_empty_vector_changes_nothing() {
+    let Packets { packets, .. } = packets(256, 64);
+    let run = |with_empty: bool| {
+        let mut rig = Rig::new(20, 8);
+        let mut seen = Vec::new();
+        for round in 0..50 {
+            rig.look(&packets);
+            if with_empty {
+                rig.look(&[]);
+            }
+            rig.drain(|sample| seen.push((round, place(sample), sample.pool)));
+        }
+        seen
+    };
+    assert_eq!(run(true), run(false));
+}
+
+/// Each sample carries the rate that it was drawn under, so that scaling by it stays right over any
+/// change, also over one that turns sampling off for a while.
+#[test]
+fn a_rate_changed_in_flight_is_told_by_each_sample() {
+    let Packets { packets, .. } = packets(256, 64);
+    let mut rig = Rig::new(10, 11);
+    let (mut estimate, mut variance, mut packets_seen) = (0_u64, 0.0_f64, 0_u64);
+    for round in 0..3_000_u64 {
+        let rate = [10, 0, 3, 200, 1, 37][(round / 10 % 6) as usize];
+        rig.settings.set(rate, 16);
+        rig.look(&packets);
+        let taken = rig.drain(|sample| assert_eq!(sample.rate, rate));
+        if rate == 0 {
+            assert_eq!(taken, 0);
+            continue;
+        }
+        packets_seen += 256;
+        estimate += taken * u64::from(rate);
+        variance += 256.0 * f64::from(rate - 1);
+    }
+    let off = estimate as f64 - packets_seen as f64;
+    assert!(off.abs() <= 4.0 * variance.sqrt(), "estimated {estimate} of {packets_seen}");
+}
+
+/// Samples that wait in the ring keep the rate they were drawn under.
+#[test]
+fn samples_in_the_ring_keep_their_rate() {
+    let Packets { packets, .. } = packets(4, 64);
+    let mut rig = Rig::new(1, 2);
+    rig.look(&packets);
+    rig.settings.set(2, 16);
+    for _ in 0..10 {
+        rig.look(&packets);
+    }
+    let mut rates = Vec::new();
+    rig.drain(|sample| rates.push(sample.rate));
+    assert_eq!(rates[..4], [1; 4]);
+    assert!(rates.len() > 8 && rates[4..].iter().all(|&rate| rate == 2));
+}
+
+#[test]
+fn a_full_ring_loses_the_newest_and_counts_them() {
+    let Packets { packets, .. } = packets(256, 64);
+    let mut rig = Rig::with_ring(1, 1, 8);
+    rig.look(&packets);
+    assert_eq!((rig.taken(), rig.lost()), (256, 248));
+    let mut places = Vec::new();
+    rig.drain(|sample| places.push((place(sample), sample.lost)));
+    assert_eq!(places, (0..8).map(|place| (place, 0)).collect::<Vec<_>>());
+    rig.look(&packets[..3]);
+    let mut places = Vec::new();
+    rig.drain(|sample| places.push((place(sample), sample.lost)));
+    assert_eq!(places, [(0, 248), (1, 248), (2, 248)]);
+}
+
+#[test]
+fn taken_is_delivered_plus_lost_whatever_the_reader_does() {
+    let Packets { packets, .. } = packets(256, 64);
+    let mut rig = Rig::with_ring(5, 77, 64);
+    let mut delivered = 0;
+    let mut last = (0, 0);
+    for round in 0..5_000_u64 {
+        rig.look(&packets[..(round * 37 % 257) as usize]);
+        // A reader that is idle for long and then takes a few, or all.
+        for _ in 0..(round * 13 % 29) {
+            let taken = rig.source.ring.pop_with(|sample| {
+                let here = (sample.time, place(sample));
+                assert!(here > last, "order kept, nothing twice");
+                last = here;
+            });
+            delivered += u64::from(taken.is_some());
+        }
+        assert_eq!(rig.taken(), delivered + rig.lost() + rig.source.ring.len() as u64);
+    }
+    delivered += rig.drain(|_| ());
+    assert!(rig.lost() > 1_000, "the test is about loss");
+    assert_eq!(rig.taken(), delivered + rig.lost());
+}
+
+#[test]
+fn header_bytes_are_honoured_exactly() {
+    let pool = Pool::new(PoolConfig { chunks: 64, hugepages: Hugepages::Off }).unwrap();
+    let bytes: Vec<u8> = (0..700_u32).map(|n| (n * 7 % 251) as u8).collect();
+    let whole = [1, 13, 14, 60, 127, 128, 129, 255, 256, 257, 700].map(|length| filled(&pool, &bytes[..length]));
+    // The same bytes in three chunks, cut within the first bytes.
+    let chained = [(1, 1), (14, 100), (100, 156), (255, 1), (256, 44)].map(|(first, second)| {
+        let mut packet = filled(&pool, &bytes[..first]);
+        let mut middle = filled(&pool, &bytes[first..first + second]);
+        middle.append(filled(&pool, &bytes[first + second..])).unwrap();
+        packet.append(middle).unwrap();
+        assert_eq!(packet.total_len(), 700);
+        packet
+    });
+    let mut rig = Rig::new(1, 3);
+    for header in 1..=256_u16 {
+        rig.settings.set(1, header);
+        for packet in whole.iter().chain(&chained) {
+            rig.look(std::slice::from_ref(packet));
+            let seen = rig.drain(|sample| {
+                let kept = usize::from(header).min(packet.total_len());
+                assert_eq!((sample.frame as usize, usize::from(sample.kept)), (packet.total_len(), kept));
+                assert_eq!(sample.bytes(), &bytes[..kept]);
+            });
+            assert_eq!(seen, 1);
+        }
+    }
+}
+
+#[test]
+fn settings_stay_in_their_range() {
+    let settings = Settings::new(5, 0);
+    assert_eq!((settings.rate(), settings.header()), (5, 1));
+    settings.set(0, 300);
+    assert_eq!((settings.rate(), settings.header()), (0, 256));
+}
+
+/// One counter runs over all interfaces, yet each has its own pool, and 1 in N of its own packets.
+#[test]
+fn each_interface_has_its_pool_and_its_share() {
+    let Packets { packets, .. } = packets(256, 64);
+    let mut rig = Rig::new(20, 21);
+    // Interfaces that are there from the start, and one far above them; vectors of unlike lengths.
+    let ports = [(1_u32, 256_usize), (2, 3), (63, 40), (5_000, 100)];
+    let (mut pools, mut pool_at_last_sample, mut counts) = ([0_u64; 4], [0_u64; 4], [0_u64; 4]);
+    for _ in 0..20_000 {
+        for (which, &(interface, length)) in ports.iter().enumerate() {
+            rig.look_on(interface, &packets[..length]);
+            pools[which] += length as u64;
+            counts[which] += rig.drain(|sample| {
+                assert_eq!((sample.interface, sample.pool), (interface, pools[which]));
+                pool_at_last_sample[which] = sample.pool;
+            });
+        }
+    }
+    for (which, &(interface, length)) in ports.iter().enumerate() {
+        let seen = 20_000 * length as u64;
+        assert!(within_four_sigma(counts[which], seen, 20), "interface {interface}: {} of {seen}", counts[which]);
+        assert!(seen - pool_at_last_sample[which] < 1_000);
+    }
+}
+
+#[test]
+fn looking_takes_no_packet_and_asks_for_no_mark() {
+    let Packets { packets, pool } = packets(256, 64);
+    let before = pool.usage();
+    let mut rig = Rig::new(2, 4);
+    for _ in 0..100 {
+        rig.look(&packets);
+    }
+    assert_eq!(format!("{:?}", pool.usage()), format!("{before:?}"));
+    assert_eq!(format!("{:?}", rig.marks), format!("{:?}", weir_graph::Marks::default()));
+}
