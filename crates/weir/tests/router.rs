@@ -1,0 +1,229 @@
+//! The program itself, in network namespaces that the test makes: real veth, real AF_XDP, real ping.
+//!
+//! Skipped with one line where no lab can be made (not root).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use weir_netlink::lab::{FAR, Lab, NEAR, ROUTER, Running, has_program, preflight};
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Whether a lab can be made here; says in one line when not.
+fn lab_possible() -> bool {
+    match preflight() {
+        Ok(()) => true,
+        Err(why) => {
+            eprintln!("skipped: {why}");
+            false
+        }
+    }
+}
+
+/// Two hosts and a running router between them.
+struct Bench {
+    lab: Lab,
+    router: Option<Running>,
+    folder: PathBuf,
+}
+
+impl Bench {
+    fn start(name: &str, workers: &str) -> Bench {
+        let lab = Lab::two_hosts().build().unwrap();
+        let folder = std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let config = format!(
+            "interfaces:
+  xe0: {{ device: {{ driver: af-xdp, name: port-a }}, addresses: [ 10.1.0.1/24 ], sflow: true }}
+  xe1: {{ device: {{ driver: af-xdp, name: port-b }}, addresses: [ 10.2.0.1/24 ] }}
+{workers}
+sflow: {{ sampling-rate: 10, collectors: [ {{ address: 127.0.0.1 }} ] }}
+"
+        );
+        std::fs::write(folder.join("weir.yaml"), config).unwrap();
+        let mut bench = Bench { lab, router: None, folder };
+        bench.router = Some(bench.run());
+        bench.router.as_mut().unwrap().wait_for_output("runs:", LIMIT).unwrap();
+        bench
+    }
+
+    fn socket(&self) -> String {
+        self.folder.join("weir.sock").display().to_string()
+    }
+
+    fn run(&self) -> Running {
+        let (config, socket) = (self.folder.join("weir.yaml").display().to_string(), self.socket());
+        self.lab.host(ROUTER).unwrap().spawn(WEIR, &["run", "-c", &config, "--socket", &socket]).unwrap()
+    }
+
+    /// What `weir ARGUMENTS --json` says.
+    fn ask(&self, arguments: &[&str]) -> Value {
+        let output = std::process::Command::new(WEIR).args(["--socket", &self.socket()]).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
+    }
+
+    fn in_near(&self, program: &str, arguments: &[&str]) -> String {
+        let done = self.lab.host(NEAR).unwrap().run(program, arguments, LIMIT).unwrap();
+        assert!(done.success(), "{program} {arguments:?}: {} {}", done.stdout, done.stderr);
+        done.stdout
+    }
+
+    /// Ends the router as an operator would; its exit code and what it said.
+    fn stop(&mut self) -> (Option<i32>, String) {
+        let running = self.router.take().unwrap();
+        let done = running.interrupt().unwrap();
+        (done.status.code(), done.stderr)
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn hosts_reach_each_other_through_the_router_and_it_ends_cleanly() {
+    if !lab_possible() || !has_program("ping") {
+        return;
+    }
+    let mut bench = Bench::start("reach", "");
+    for size in ["56", "1400", "4000"] {
+        let output = bench.in_near("ping", &["-c", "5", "-i", "0.05", "-W", "2", "-s", size, "10.2.0.2"]);
+        assert!(output.contains(" 0% packet loss") && output.contains("ttl=63"), "{output}");
+    }
+    assert!(bench.in_near("ping", &["-c", "2", "-i", "0.05", "-W", "2", "10.1.0.1"]).contains(" 0% packet loss"));
+    if has_program("traceroute") {
+        let hops = bench.in_near("traceroute", &["-n", "-q", "1", "-w", "2", "10.2.0.2"]);
+        assert!(hops.contains(" 1  10.1.0.1 ") && hops.contains(" 2  10.2.0.2 "), "{hops}");
+    }
+    let interfaces = bench.ask(&["show", "interface", "--json"]);
+    assert_eq!(interfaces["interfaces"][0]["name"], "xe0");
+    assert!(interfaces["interfaces"][0]["rx"]["packets"].as_u64() > Some(15));
+    let totals = bench.ask(&["show", "totals", "--json"]);
+    assert!(totals["packets_out"].as_u64() > Some(20), "{totals}");
+    let (code, said) = bench.stop();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!PathBuf::from(bench.socket()).exists());
+}
+
+#[test]
+fn a_packets_way_is_the_one_in_the_architecture_page() {
+    if !lab_possible() || !has_program("ping") {
+        return;
+    }
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../ARCHITECTURE.md")).unwrap();
+    let (_, list) = page.split_once("<!-- way:begin -->").unwrap();
+    let (list, _) = list.split_once("<!-- way:end -->").unwrap();
+    let told: Vec<&str> = list.lines().filter_map(|line| line.split('`').nth(1)).collect();
+    let bench = Bench::start("way", "");
+    bench.in_near("ping", &["-c", "2", "-i", "0.05", "-W", "2", "10.2.0.2"]);
+    bench.ask(&["trace", "add", "any", "20", "--interface", "xe0"]);
+    bench.in_near("ping", &["-c", "2", "-i", "0.05", "-W", "2", "10.2.0.2"]);
+    std::thread::sleep(Duration::from_millis(300));
+    let trace = bench.ask(&["trace", "show", "--json"]);
+    let packets = trace["packets"].as_array().unwrap();
+    let way = |packet: &Value| -> Vec<String> {
+        packet["steps"].as_array().unwrap().iter().map(|step| step["node"].as_str().unwrap().to_owned()).collect()
+    };
+    let echo = packets.iter().find(|packet| packet["steps"][0]["description"].as_str().unwrap().contains("ICMP"));
+    assert_eq!(way(echo.expect("no traced echo request")), told);
+}
+
+#[test]
+fn two_and_four_workers_lose_and_reorder_nothing() {
+    if !lab_possible() || !has_program("iperf3") {
+        return;
+    }
+    for workers in ["workers: { count: 2 }", "workers: { count: 4 }"] {
+        let mut bench = Bench::start("workers", workers);
+        let server = bench.lab.host(FAR).unwrap().spawn("iperf3", &["-s", "-1"]).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        let report = bench.in_near("iperf3", &["-c", "10.2.0.2", "-u", "-b", "20M", "-l", "200", "-t", "2", "-J"]);
+        drop(server);
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let sum = &report["end"]["sum"];
+        assert!(sum["packets"].as_u64() > Some(10_000), "{sum}");
+        assert_eq!(sum["out_of_order"].as_u64().unwrap_or(0), 0, "{sum}");
+        let placement = bench.ask(&["show", "rx-placement", "--json"]);
+        assert_eq!(placement["queues"].as_array().map(Vec::len), Some(2), "{placement}");
+        assert_ne!(
+            placement["queues"][0]["worker"], placement["queues"][1]["worker"],
+            "ports on different workers: packets are handed over"
+        );
+        let errors = bench.ask(&["show", "errors", "--json"]);
+        assert!(!errors.to_string().contains("handoff-full"), "{errors}");
+        assert_eq!(bench.stop().0, Some(0));
+    }
+}
+
+#[test]
+fn what_cannot_be_is_said_in_one_sentence() {
+    if !lab_possible() {
+        return;
+    }
+    let bench = Bench::start("refused", "");
+    let second = bench.run().wait(LIMIT).unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert_eq!(second.stderr.lines().filter(|line| line.starts_with("weir: ")).count(), 1, "{}", second.stderr);
+    let config = bench.folder.join("gone.yaml");
+    std::fs::write(&config, "interfaces:\n  xe0: { device: { driver: af-xdp, name: nosuch0 } }\n").unwrap();
+    let config = config.display().to_string();
+    let gone = bench.lab.host(ROUTER).unwrap().run(WEIR, &["run", "-c", &config, "--socket", "/tmp/weir-gone.sock"], LIMIT).unwrap();
+    assert_eq!(gone.status.code(), Some(1));
+    assert!(gone.stderr.contains("nosuch0"), "{}", gone.stderr);
+}
+
+#[test]
+fn a_device_that_vanishes_and_returns() {
+    if !lab_possible() || !has_program("ping") {
+        return;
+    }
+    let mut bench = Bench::start("vanish", "");
+    bench.in_near("ping", &["-c", "1", "-W", "2", "10.2.0.2"]);
+    let router = bench.lab.host(ROUTER).unwrap();
+    let index = router.link("port-b").unwrap().index;
+    router.route().unwrap().delete(index).unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(bench.in_near("ping", &["-c", "2", "-i", "0.1", "-W", "2", "10.1.0.1"]).contains(" 0% packet loss"), "the other port goes on");
+    let interfaces = bench.ask(&["show", "interface", "--json"]);
+    assert_eq!(interfaces["interfaces"][1]["link"], "down", "{interfaces}");
+    let end = weir_netlink::lab::Port::new(FAR, "eth0").address(std::net::Ipv4Addr::new(10, 2, 0, 2), 24);
+    let end = end.offload(weir_netlink::ethtool::Offload::TxChecksum, false).offload(weir_netlink::ethtool::Offload::GenericReceive, true);
+    bench.lab.connect(&weir_netlink::lab::Cable::new(end, weir_netlink::lab::Port::new(ROUTER, "port-b"))).unwrap();
+    bench.lab.default_route(FAR, std::net::Ipv4Addr::new(10, 2, 0, 1)).unwrap();
+    std::thread::sleep(Duration::from_millis(2500));
+    assert!(bench.in_near("ping", &["-c", "3", "-i", "0.2", "-W", "2", "10.2.0.2"]).contains(" 0% packet loss"));
+    let (code, said) = bench.stop();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(said.matches("link is down").count(), 1, "{said}");
+}
+
+#[test]
+fn the_demo_balances_and_estimates() {
+    if !lab_possible() {
+        return;
+    }
+    let output = std::process::Command::new(WEIR).args(["demo", "--duration", "10s", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let number = |key: &str| summary[key].as_u64().unwrap_or_else(|| panic!("{key} in {summary}"));
+    let drops: u64 = summary["drops"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(
+        number("packets_in") + number("originated") + number("replicated"),
+        number("packets_out") + drops + number("consumed") + number("held"),
+        "{summary}"
+    );
+    assert!(number("samples_taken") >= 2500, "{summary}");
+    assert_eq!(number("samples_taken"), number("samples_sent") + number("samples_dropped"));
+    assert_eq!(number("samples_sent"), summary["samples_received"].as_u64().unwrap());
+    if has_program("ping") {
+        assert_eq!(summary["ping_loss_percent"], 0.0, "{summary}");
+    }
+    // 1.96 sigma is the expected error; real entropy, so the bound is 4 sigma: one failure in 15,000 runs.
+    let (error, expected) = (summary["error_percent"].as_f64().unwrap(), summary["expected_error_percent"].as_f64().unwrap());
+    assert!(error <= expected / 1.96 * 4.0, "{summary}");
+}
