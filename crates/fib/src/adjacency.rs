@@ -52,7 +52,6 @@ impl NeighborState {
 /// Set in the word when packets can be sent; then the state, then 48 bits of address.
 const USABLE: u64 = 1 << 63;
 const STATE_SHIFT: u32 = 48;
-const MAC_MASK: u64 = (1 << STATE_SHIFT) - 1;
 
 /// The end of a path. In a cache line of its own, since its neighbours have other writers.
 #[derive(Debug)]
@@ -171,12 +170,12 @@ impl Adjacency {
 
 fn pack(mac: [u8; 6]) -> u64 {
     let [a, b, c, d, e, f] = mac;
-    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+    u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
 }
 
 #[inline(always)]
 fn unpack(word: u64) -> [u8; 6] {
-    let [_, _, mac @ ..] = (word & MAC_MASK).to_be_bytes();
+    let [mac @ .., _, _] = word.to_le_bytes();
     mac
 }
 

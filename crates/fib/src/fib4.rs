@@ -84,17 +84,22 @@ type Chunk = [AtomicU32; CHUNK];
 pub struct Fib4 {
     root: Box<Root>,
     chunks: Box<[OnceLock<Box<Chunk>>; CHUNKS]>,
+    /// One more than the highest block that was ever used.
+    blocks: AtomicU32,
 }
+
+/// A table of at most this many blocks (1 MiB) stays in the cache.
+const FEW_BLOCKS: u32 = 1024;
 
 impl Fib4 {
     /// An empty table; `None` when there is no memory for it.
     pub(crate) fn new() -> Option<Fib4> {
         let chunks: Box<[OnceLock<Box<Chunk>>]> = (0..CHUNKS).map(|_| OnceLock::new()).collect();
-        Some(Fib4 { root: Root::new_box_zeroed().ok()?, chunks: chunks.try_into().ok()? })
+        Some(Fib4 { root: Root::new_box_zeroed().ok()?, chunks: chunks.try_into().ok()?, blocks: AtomicU32::new(0) })
     }
 
     /// The group of the longest prefix that covers `address` (in host order); 0 when there is none.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn lookup(&self, address: u32) -> u32 {
         let mut entry = load(self.root_slot(address));
@@ -105,6 +110,14 @@ impl Fib4 {
             }
         }
         entry.0 & GROUP_MASK
+    }
+
+    /// Whether the table is so small that its lookups hardly wait for memory: then looking up one by
+    /// one is quicker than staging a batch, since there is less to do.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_small(&self) -> bool {
+        self.blocks.load(Ordering::Relaxed) <= FEW_BLOCKS
     }
 
     /// Looks up many addresses so that their waits for memory overlap. Stops at the end of the
@@ -194,6 +207,7 @@ impl Fib4 {
     /// Makes sure that the chunk of a block exists. `false` when there is no memory or no such block.
     pub(crate) fn provide(&self, number: u32) -> bool {
         let Some(place) = self.chunks.get(number as usize / CHUNK_BLOCKS) else { return false };
+        self.blocks.fetch_max(number.saturating_add(1), Ordering::Relaxed);
         if place.get().is_some() {
             return true;
         }

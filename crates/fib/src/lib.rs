@@ -33,5 +33,5 @@ mod writer;
 pub use adjacency::{Adjacency, AdjacencyKind, NeighborState};
 pub use fib4::{Fib4, MAX_GROUP};
 pub use group::{Group, GroupError, LabelStack, MAX_BUCKETS, Path};
-pub use nexthops::{DROP, NexthopTable, Nexthops};
+pub use nexthops::{DROP, NexthopTable, NexthopView, Nexthops};
 pub use writer::{Fib4Writer, FibError, Memory};

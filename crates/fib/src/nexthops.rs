@@ -25,7 +25,9 @@ struct GroupEntry {
     /// The adjacency of bucket 0, and of all when there is one path.
     first: u32,
     /// Number of buckets less one; they are a power of two.
-    mask: u32,
+    mask: u16,
+    /// Whether every bucket leads to a neighbour; known when the snapshot is made.
+    neighbors: bool,
     buckets: Option<Arc<Buckets>>,
 }
 
@@ -36,11 +38,11 @@ impl GroupEntry {
         let first = buckets.first().copied().unwrap_or(DROP);
         let count = buckets.len().min(MAX_BUCKETS);
         if count < 2 || !count.is_power_of_two() {
-            return GroupEntry { first, mask: 0, buckets: None };
+            return GroupEntry { first, mask: 0, neighbors: false, buckets: None };
         }
         let mut table = [DROP; MAX_BUCKETS];
         table.iter_mut().zip(buckets).for_each(|(place, &bucket)| *place = bucket);
-        GroupEntry { first, mask: count as u32 - 1, buckets: Some(Arc::new(table)) }
+        GroupEntry { first, mask: count as u16 - 1, neighbors: false, buckets: Some(Arc::new(table)) }
     }
 }
 
@@ -51,31 +53,76 @@ pub struct Nexthops {
     adjacencies: Arc<[Option<Arc<Adjacency>>]>,
 }
 
+/// [`Nexthops`] as plain slices: for loops over many packets, which would otherwise follow the same
+/// two pointers again for each.
+#[derive(Clone, Copy, Debug)]
+pub struct NexthopView<'a> {
+    groups: &'a [GroupEntry],
+    adjacencies: &'a [Option<Arc<Adjacency>>],
+}
+
+impl<'a> NexthopView<'a> {
+    /// As [`Nexthops::choose`].
+    #[inline(always)]
+    #[must_use]
+    pub fn choose(self, group: u32, hash: impl FnOnce() -> u32) -> u32 {
+        self.choose_neighbor(group, hash).0
+    }
+
+    /// As `choose`, and whether the adjacency is a neighbour for certain; if not, ask its kind.
+    #[inline(always)]
+    #[must_use]
+    pub fn choose_neighbor(self, group: u32, hash: impl FnOnce() -> u32) -> (u32, bool) {
+        let Some(entry) = self.groups.get(group as usize) else { return (DROP, false) };
+        match &entry.buckets {
+            None => (entry.first, entry.neighbors),
+            Some(buckets) => (buckets[(hash() & u32::from(entry.mask)) as usize % MAX_BUCKETS], entry.neighbors),
+        }
+    }
+
+    /// As [`Nexthops::adjacency`].
+    #[inline(always)]
+    #[must_use]
+    pub fn adjacency(self, number: u32) -> Option<&'a Adjacency> {
+        self.adjacencies.get(number as usize)?.as_deref()
+    }
+
+    /// As [`Nexthops::kind`].
+    #[inline(always)]
+    #[must_use]
+    pub fn kind(self, number: u32) -> AdjacencyKind {
+        self.adjacency(number).map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind)
+    }
+}
+
 impl Nexthops {
+    /// The same as slices.
+    #[inline(always)]
+    #[must_use]
+    pub fn view(&self) -> NexthopView<'_> {
+        NexthopView { groups: &self.groups, adjacencies: &self.adjacencies }
+    }
+
     /// The adjacency for a packet of `group`. The flow's hash is only asked for when there are
     /// several paths.
     #[inline(always)]
     #[must_use]
     pub fn choose(&self, group: u32, hash: impl FnOnce() -> u32) -> u32 {
-        let Some(entry) = self.groups.get(group as usize) else { return DROP };
-        match &entry.buckets {
-            None => entry.first,
-            Some(buckets) => buckets[(hash() & entry.mask) as usize % MAX_BUCKETS],
-        }
+        self.view().choose(group, hash)
     }
 
     /// An adjacency.
     #[inline(always)]
     #[must_use]
     pub fn adjacency(&self, number: u32) -> Option<&Adjacency> {
-        self.adjacencies.get(number as usize)?.as_deref()
+        self.view().adjacency(number)
     }
 
     /// What an adjacency does; what does not exist drops.
     #[inline(always)]
     #[must_use]
     pub fn kind(&self, number: u32) -> AdjacencyKind {
-        self.adjacency(number).map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind)
+        self.view().kind(number)
     }
 
     /// The adjacency of each bucket of a group.
@@ -142,8 +189,17 @@ impl NexthopTable {
     /// What workers shall read from now on. Cheap when nothing has changed since the last call.
     #[must_use]
     pub fn snapshot(&mut self) -> Nexthops {
+        let neighbor = |&number: &u32| {
+            let end = self.adjacencies.get(number as usize).and_then(Option::as_ref);
+            end.is_some_and(|end| end.adjacency.kind == AdjacencyKind::Neighbor)
+        };
+        let settle = |entry: &GroupEntry| {
+            let used = |buckets: &Arc<Buckets>| buckets.iter().take(usize::from(entry.mask) + 1).all(neighbor);
+            let neighbors = entry.buckets.as_ref().map_or_else(|| neighbor(&entry.first), used);
+            GroupEntry { neighbors, ..entry.clone() }
+        };
         let make = || Nexthops {
-            groups: self.entries.as_slice().into(),
+            groups: self.entries.iter().map(settle).collect(),
             adjacencies: self.adjacencies.iter().map(|end| end.as_ref().map(|end| end.adjacency.clone())).collect(),
         };
         self.snapshot.get_or_insert_with(make).clone()
@@ -364,6 +420,23 @@ mod tests {
         assert_eq!((before.choose(one, || 0), before.choose(both, || 0)), (1, 1));
         assert_eq!(table.set_up(1, true), 2);
         assert_eq!(table.snapshot().buckets(both), [1, 2]);
+    }
+
+    #[test]
+    fn groups_know_whether_they_lead_to_neighbours_only() {
+        let mut table = table(2);
+        let glean = table.add_adjacency(Adjacency::glean(1, 1500, [2; 6]));
+        let both = table.acquire(group(&[1, 2])).unwrap();
+        let mixed = table.acquire(group(&[1, glean])).unwrap();
+        let ask = |table: &mut NexthopTable, number| table.snapshot().view().choose_neighbor(number, || 0).1;
+        assert!(ask(&mut table, both) && !ask(&mut table, mixed) && !ask(&mut table, 0) && !ask(&mut table, 99));
+        table.set_up(glean, false);
+        assert!(ask(&mut table, mixed));
+        table.set_up(1, false);
+        table.set_up(2, false);
+        assert!(!ask(&mut table, both), "leads to DROP now");
+        assert!(table.replace_adjacency(2, Adjacency::blackhole()) && table.set_up(2, true) == 1);
+        assert!(!ask(&mut table, both));
     }
 
     #[test]

@@ -10,9 +10,9 @@
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Input, Interface};
-use weir_wire::{EtherType, EthernetHeader, Ipv4Header};
+use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
 
-use crate::{Tables, ip4_input};
+use crate::{Tables, each, ip4_input};
 
 /// Bytes of an Ethernet header.
 pub(crate) const ETHERNET: usize = 14;
@@ -129,29 +129,22 @@ fn ethertype(packet: &Pkt) -> Option<EtherType> {
     EthernetHeader::read(packet.data()).map(|(header, _)| header.ethertype())
 }
 
-/// How many packets ahead the cache is asked for a frame.
-const AHEAD: usize = 8;
-
 /// A routed interface. Plain IPv4 is validated here by ip4-input's own check while the header is at
 /// hand, and goes straight to ip4-lookup, as one vector when there is nothing else.
 #[inline(always)]
 fn routed(interface: &Interface, census: &mut Census, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
-    let (mut bytes, mut odd) = (0, false);
-    for place in 0..packets.len().min(verdicts.len()) {
-        if let Some(ahead) = packets.get(place + AHEAD) {
-            ahead.prefetch();
-        }
-        let packet = &mut packets[place];
+    let (mut bytes, mut odd, mac) = (0, false, interface.mac);
+    verdicts.fill(Verdict::to(IP4_LOOKUP));
+    each::frame(packets, verdicts, |packet, verdict| {
         let len = packet.len();
-        verdicts[place] = if plain_ip4(interface, packet) {
+        if plain_ip4(mac, packet) {
             bytes += len as u64;
-            Verdict::to(IP4_LOOKUP)
         } else {
             odd = true;
             census.take(packet);
-            route(interface, packet)
-        };
-    }
+            *verdict = route(interface, packet);
+        }
+    });
     census.bytes += bytes;
     if odd { Outcome::Each } else { Outcome::All(Verdict::to(IP4_LOOKUP)) }
 }
@@ -159,11 +152,12 @@ fn routed(interface: &Interface, census: &mut Census, packets: &mut [Pkt], verdi
 /// Whether this is a whole frame for this station with a plain IPv4 packet that may be forwarded.
 /// If so, the packet is ready for ip4-lookup; a group frame never is.
 #[inline(always)]
-fn plain_ip4(interface: &Interface, packet: &mut Pkt) -> bool {
-    let Some((ethernet, l3)) = EthernetHeader::read(packet.data()) else { return false };
+fn plain_ip4(mac: MacAddr, packet: &mut Pkt) -> bool {
+    let Some(frame) = packet.data().first_chunk::<{ ETHERNET + Ipv4Header::LEN }>() else { return false };
+    let Some((ethernet, l3)) = EthernetHeader::read(frame) else { return false };
     let Some((header, _)) = Ipv4Header::read(l3) else { return false };
-    let (bytes, total) = (l3.len(), header.total_len() as usize);
-    let ours = (ethernet.destination == interface.mac) & (ethernet.ethertype() == EtherType::IPV4) & !packet.is_chained();
+    let (bytes, total) = (packet.len() - ETHERNET, header.total_len() as usize);
+    let ours = (ethernet.destination == mac) & (ethernet.ethertype() == EtherType::IPV4) & !packet.is_chained();
     if !(ours & ip4_input::is_plain(header, bytes)) {
         return false;
     }

@@ -1,6 +1,7 @@
 //! ip4-lookup: destination to group, group to adjacency.
 //!
-//! The whole vector is looked up at once, so that the loads of 256 packets overlap. A group of one
+//! A table that stays in the cache is asked packet by packet; in a larger one the whole vector is
+//! looked up level by level, so that the loads of 256 packets overlap. A group of one
 //! path needs nothing more; with several, the flow's hash chooses and is kept in the metadata.
 
 use weir_buf::{Flags, Pkt, VECTOR};
@@ -37,21 +38,31 @@ impl Node<Tables> for Ip4Lookup {
 
     #[inline(always)]
     fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
-        let count = packets.len().min(VECTOR);
-        for (packet, destination) in packets.iter().zip(self.destinations.iter_mut()) {
-            *destination = destination_of(packet);
-        }
-        self.look_up(cx, packets, count);
+        let nexthops = cx.world.nexthops.view();
+        verdicts.fill(Verdict::to(IP4_REWRITE));
         let mut odd = false;
-        for ((packet, &group), verdict) in packets.iter_mut().zip(self.groups.iter()).zip(verdicts) {
-            let adjacency = cx.world.nexthops.choose(group, || hash(packet));
+        let mut decide = |packet: &mut Pkt, group: u32, verdict: &mut Verdict| {
+            let (adjacency, neighbor) = nexthops.choose_neighbor(group, || hash(packet));
             packet.set_aux(adjacency);
             packet.clear_flags(Flags::PLAIN_IP4);
-            let kind = cx.world.nexthops.kind(adjacency);
-            *verdict = Verdict::to(IP4_REWRITE);
-            if kind != AdjacencyKind::Neighbor {
+            if !neighbor {
                 odd = true;
-                *verdict = elsewhere(kind, packet);
+                *verdict = elsewhere(nexthops.kind(adjacency), packet);
+            }
+        };
+        match &cx.world.fib4[..] {
+            [only] if only.is_small() => {
+                let fib = &**only;
+                for (packet, verdict) in packets.iter_mut().zip(verdicts) {
+                    let group = fib.lookup(destination_of(packet));
+                    decide(packet, group, verdict);
+                }
+            }
+            _ => {
+                self.look_up(cx.world, packets);
+                for ((packet, &group), verdict) in packets.iter_mut().zip(self.groups.iter()).zip(verdicts) {
+                    decide(packet, group, verdict);
+                }
             }
         }
         if odd { Outcome::Each } else { Outcome::All(Verdict::to(IP4_REWRITE)) }
@@ -83,14 +94,19 @@ fn elsewhere(kind: AdjacencyKind, packet: &mut Pkt) -> Verdict {
 }
 
 impl Ip4Lookup {
+    /// The groups of a vector, level by level.
     #[inline(always)]
-    fn look_up(&mut self, cx: &Cx<'_, Tables>, packets: &[Pkt], count: usize) {
+    fn look_up(&mut self, tables: &Tables, packets: &[Pkt]) {
+        let count = packets.len().min(VECTOR);
+        for (packet, destination) in packets.iter().zip(self.destinations.iter_mut()) {
+            *destination = destination_of(packet);
+        }
         let (destinations, groups) = (&self.destinations[..count], &mut self.groups[..count]);
-        match &cx.world.fib4[..] {
+        match &tables.fib4[..] {
             [only] => only.lookup_batch(destinations, groups),
             _ => {
                 for ((packet, &destination), group) in packets.iter().zip(destinations).zip(groups) {
-                    *group = cx.world.fib4_of(packet.interface()).map_or(0, |fib| fib.lookup(destination));
+                    *group = tables.fib4_of(packet.interface()).map_or(0, |fib| fib.lookup(destination));
                 }
             }
         }

@@ -4,12 +4,12 @@
 //! about, at the end of its time to live to be complained about, no MAC address yet to be held.
 
 use weir_buf::{Flags, Pkt};
-use weir_fib::NeighborState;
+use weir_fib::{NeighborState, NexthopView};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::checksum::decrement_ttl;
 use weir_wire::{EthernetHeader, Ipv4Header, MacAddr};
 
-use crate::Tables;
+use crate::{Tables, each};
 use crate::icmp4_error::{FRAGMENTATION_NEEDED, HOST_UNREACHABLE, TTL_EXPIRED, complain};
 
 pub(crate) struct Ip4Rewrite;
@@ -28,23 +28,17 @@ impl Node<Tables> for Ip4Rewrite {
 
     #[inline(always)]
     fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
-        let (mut odd, mut differ, mut first) = (false, 0, None);
-        for place in 0..packets.len().min(verdicts.len()) {
-            if let Some(ahead) = packets.get(place + AHEAD) {
-                ahead.prefetch();
+        let nexthops = cx.world.nexthops.view();
+        verdicts.fill(Verdict::OUT);
+        let (mut odd, mut differ) = (false, 0);
+        let first = packets.first().and_then(|packet| nexthops.adjacency(packet.aux())).map(|adjacency| adjacency.interface);
+        each::frame(packets, verdicts, |packet, verdict| match plain(nexthops, packet) {
+            Some(interface) => differ |= interface ^ first.unwrap_or(0),
+            None => {
+                odd = true;
+                *verdict = rewrite(cx.world, packet);
             }
-            let packet = &mut packets[place];
-            verdicts[place] = match plain(cx.world, packet) {
-                Some(interface) => {
-                    differ |= interface ^ *first.get_or_insert(interface);
-                    Verdict::OUT
-                }
-                None => {
-                    odd = true;
-                    rewrite(cx.world, packet)
-                }
-            };
-        }
+        });
         match first {
             Some(interface) if !odd && differ == 0 => Outcome::AllOut(interface),
             _ => Outcome::Each,
@@ -52,19 +46,17 @@ impl Node<Tables> for Ip4Rewrite {
     }
 }
 
-/// How many packets ahead the cache is asked for a frame.
-const AHEAD: usize = 8;
-
 /// The usual case: one chunk, came from outside, fits, may go on, neighbour known. `None`, and nothing
 /// is changed, when anything is otherwise; else the interface.
 #[inline(always)]
-fn plain(tables: &Tables, packet: &mut Pkt) -> Option<u32> {
-    let adjacency = tables.nexthops.adjacency(packet.aux())?;
+fn plain(nexthops: NexthopView<'_>, packet: &mut Pkt) -> Option<u32> {
+    let adjacency = nexthops.adjacency(packet.aux())?;
     let destination = adjacency.rewrite()?;
     if (packet.len() > adjacency.mtu as usize + EthernetHeader::LEN) | packet.flags().any(Flags::CHAINED | Flags::ORIGINATED) {
         return None;
     }
-    let (ethernet, l3) = EthernetHeader::read_mut(packet.data_mut())?;
+    let frame = packet.data_mut().first_chunk_mut::<{ EthernetHeader::LEN + Ipv4Header::LEN }>()?;
+    let (ethernet, l3) = EthernetHeader::read_mut(frame)?;
     let (header, _) = Ipv4Header::read_mut(l3)?;
     if header.ttl <= 1 {
         return None;
