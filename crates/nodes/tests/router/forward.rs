@@ -39,7 +39,9 @@ pub(crate) fn with_options(frame: &[u8], options: &[u8]) -> Vec<u8> {
 #[test]
 fn connected_and_static_routes_forward() {
     let mut router = Router::default();
-    for (destination, out, host) in [("10.0.2.2", EAST, (2, 2)), ("10.0.2.3", EAST, (2, 3)), ("192.168.7.9", EAST, (2, 2)), ("10.0.3.2", SOUTH, (3, 2))] {
+    for (destination, out, host) in
+        [("10.0.2.2", EAST, (2, 2)), ("10.0.2.3", EAST, (2, 3)), ("192.168.7.9", EAST, (2, 2)), ("10.0.3.2", SOUTH, (3, 2))]
+    {
         for frame in [
             build::udp4(&through(destination), &[7; 100]),
             build::tcp4(&through(destination), 2, b"hello"),
@@ -183,7 +185,8 @@ fn a_whole_vector_of_all_kinds_is_counted_right() {
     let mut router = Router::default();
     let mut frames = Vec::new();
     for n in 0..256u32 {
-        let ends = Ends { ttl: if n % 10 == 0 { 1 } else { 9 }, ..through(["192.168.1.1", "10.0.3.2", "8.8.8.8", "198.18.0.1"][n as usize % 4]) };
+        let ends =
+            Ends { ttl: if n % 10 == 0 { 1 } else { 9 }, ..through(["192.168.1.1", "10.0.3.2", "8.8.8.8", "198.18.0.1"][n as usize % 4]) };
         frames.push(build::udp4(&ends, &vec![1; n as usize]));
     }
     let bytes: usize = frames.iter().map(Vec::len).sum();
@@ -201,7 +204,12 @@ fn a_whole_vector_of_all_kinds_is_counted_right() {
 fn order_within_a_flow_is_kept() {
     let mut router = Router::default();
     let frames: Vec<_> = (0..600u16)
-        .map(|n| build::udp4(&Ends { destination: ip(if n % 3 == 0 { "10.0.3.2" } else { "10.0.2.2" }), ..through("10.0.2.2") }, &n.to_be_bytes()))
+        .map(|n| {
+            build::udp4(
+                &Ends { destination: ip(if n % 3 == 0 { "10.0.3.2" } else { "10.0.2.2" }), ..through("10.0.2.2") },
+                &n.to_be_bytes(),
+            )
+        })
         .collect();
     let sent = router.send_all(WEST, &frames);
     assert_eq!(sent.len(), 600);

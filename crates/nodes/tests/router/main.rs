@@ -1,7 +1,11 @@
 //! The nodes as one router: whole frames in, whole frames out, never through a node's private parts.
 
 mod arp;
+mod cross;
 mod forward;
+mod fragment;
+mod hostile;
 mod icmp;
+mod reasons;
 mod rig;
 mod sight;

@@ -118,7 +118,8 @@ pub(crate) struct Router {
     pub(crate) taken: Vec<Pkt>,
     events: (Producer<Event>, Consumer<Event>),
     _trace: Consumer<TraceStep>,
-    ports: Vec<PortTx>,
+    /// By interface.
+    pub(crate) ports: Vec<PortTx>,
     caught: Arc<Mutex<Vec<Sent>>>,
     entry: usize,
     stage: usize,
@@ -300,10 +301,9 @@ impl Router {
     }
 
     pub(crate) fn send_vector(&mut self, interface: u32, vector: &mut Vector) -> Vec<Sent> {
-        let mut env =
-            Env { world: &self.tables, now: self.now, cache: &mut self.cache, events: &mut self.events.0, event_sent: false };
-        self.graph.inhale(&mut env, self.entry, interface, vector);
-        self.turn()
+        self.breathe(interface, vector);
+        self.balance();
+        std::mem::take(&mut *self.caught.lock().unwrap())
     }
 
     pub(crate) fn send(&mut self, interface: u32, frame: &[u8]) -> Vec<Sent> {
@@ -317,10 +317,17 @@ impl Router {
         sent.remove(0)
     }
 
-    /// Runs what is queued and hands it to the ports.
+    /// Runs what is queued and hands it to the ports; everything is counted afterwards.
     pub(crate) fn turn(&mut self) -> Vec<Sent> {
-        let mut env =
-            Env { world: &self.tables, now: self.now, cache: &mut self.cache, events: &mut self.events.0, event_sent: false };
+        self.breathe(WEST, &mut Vector::default());
+        self.balance();
+        std::mem::take(&mut *self.caught.lock().unwrap())
+    }
+
+    /// What a worker does in a turn, and nothing else.
+    pub(crate) fn breathe(&mut self, interface: u32, vector: &mut Vector) {
+        let mut env = Env { world: &self.tables, now: self.now, cache: &mut self.cache, events: &mut self.events.0, event_sent: false };
+        self.graph.inhale(&mut env, self.entry, interface, vector);
         self.graph.run(&mut env);
         self.graph.expire(&mut env);
         while let Some((interface, mut packets)) = self.graph.next_leaving() {
@@ -328,14 +335,11 @@ impl Router {
             transmit(&mut self.graph, &mut env, self.stage, 0, port, &mut packets);
             self.graph.recycle(interface, packets);
         }
-        self.balance();
-        std::mem::take(&mut *self.caught.lock().unwrap())
     }
 
     /// Gives up what waits.
     pub(crate) fn give_up(&mut self, reason: DropReason) {
-        let mut env =
-            Env { world: &self.tables, now: self.now, cache: &mut self.cache, events: &mut self.events.0, event_sent: false };
+        let mut env = Env { world: &self.tables, now: self.now, cache: &mut self.cache, events: &mut self.events.0, event_sent: false };
         self.graph.give_up(&mut env, None, reason);
         self.balance();
     }

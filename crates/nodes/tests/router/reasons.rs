@@ -1,0 +1,203 @@
+//! Every reason that a node declares is reached: one row a pair of node and reason.
+//!
+//! Most are reached from outside, by a frame. Some guard against what an earlier node lets through
+//! only by mistake; those are reached by putting a packet in front of the node.
+
+use weir_graph::DropReason::{self, *};
+use weir_graph::HoldLimits;
+use weir_wire::{ArpPacket, IpProtocol, MacAddr, build};
+
+use crate::forward::alter;
+use crate::rig::*;
+
+/// How a pair is reached.
+enum How {
+    /// By this frame on this interface.
+    Frame(u32, Vec<u8>),
+    /// By a packet in front of the node, on its way to a neighbour, or to none that exists.
+    Before(Vec<u8>, Option<&'static str>),
+    /// By something else.
+    Deed(fn(&mut Router)),
+}
+
+fn udp(destination: &str) -> Vec<u8> {
+    build::udp4(&through(destination), &[1; 40])
+}
+
+fn altered(destination: &str, change: impl FnOnce(&mut weir_wire::Ipv4Header)) -> Vec<u8> {
+    let mut frame = udp(destination);
+    alter(&mut frame, change);
+    frame
+}
+
+/// A frame with one byte changed and nothing made right.
+fn broken(mut frame: Vec<u8>, place: usize, byte: u8) -> Vec<u8> {
+    frame[place] = byte;
+    frame
+}
+
+fn west(frame: Vec<u8>) -> How {
+    How::Frame(WEST, frame)
+}
+
+fn echo(kind: u8) -> Vec<u8> {
+    build::echo4(&through("10.0.1.1"), kind, 1, 1, &[1; 8])
+}
+
+fn arp(mac: MacAddr, sender: &str, target: &str) -> Vec<u8> {
+    build::arp(MacAddr::BROADCAST, &ArpPacket::new(ArpPacket::REQUEST, mac, ip(sender), MacAddr::ZERO, ip(target)))
+}
+
+/// An IPv4 packet that ends behind the first byte of its ICMP header, with a right checksum there.
+fn short_icmp() -> Vec<u8> {
+    let mut frame = udp("10.0.1.1");
+    frame.truncate(38);
+    frame[34..].copy_from_slice(&[8, 0, 0xf7, 0xff]);
+    alter(&mut frame, |header| {
+        header.set_protocol(IpProtocol::ICMP);
+        header.set_total_len(24);
+    });
+    frame
+}
+
+fn eth_input() -> Vec<(DropReason, How)> {
+    vec![
+        (InterfaceDown, How::Frame(DOWN, udp("10.0.2.2"))),
+        (TooShort, west(vec![0; 13])),
+        (WrongMac, west(broken(udp("10.0.2.2"), 5, 0x77))),
+        (VlanUnknown, west(build::tagged(&udp("10.0.2.2"), 7, 0))),
+        (UnknownEthertype, west(broken(udp("10.0.2.2"), 12, 0x12))),
+        (NotRouted, How::Frame(BARE, udp("10.0.2.2"))),
+        (FrameTooLong, How::Frame(LEFT, vec![2; 1600])),
+    ]
+}
+
+/// The checks of IPv4; whichever node makes them declares them.
+fn ip4_checks() -> Vec<(DropReason, How)> {
+    vec![
+        (Ip4Truncated, west(udp("10.0.2.2")[..33].to_vec())),
+        (Ip4BadVersion, west(altered("10.0.2.2", |header| header.version_ihl = 0x65))),
+        (Ip4BadHeaderLength, west(altered("10.0.2.2", |header| header.version_ihl = 0x44))),
+        (Ip4BadLength, west(altered("10.0.2.2", |header| header.set_total_len(69)))),
+        (Ip4BadChecksum, west(broken(udp("10.0.2.2"), 24, 0x55))),
+        (Ip4MartianSource, west(altered("10.0.2.2", |header| header.set_source(ip("127.0.0.1"))))),
+        (Ip4MartianDestination, west(altered("127.0.0.1", |_| {}))),
+        (Ip4Multicast, west(udp("224.0.0.9"))),
+        (Ip4Broadcast, west(udp("255.255.255.255"))),
+    ]
+}
+
+fn others() -> Vec<(&'static str, DropReason, How)> {
+    let mut forbidden = build::udp4(&through("10.0.2.2"), &[1; 1300]);
+    alter(&mut forbidden, |header| header.set_dont_fragment(true));
+    vec![
+        ("arp-input", ArpTruncated, west(arp(their_mac(1, 7), "10.0.1.7", "10.0.1.1")[..41].to_vec())),
+        ("arp-input", ArpUnsupported, west(broken(arp(their_mac(1, 7), "10.0.1.7", "10.0.1.1"), 21, 9))),
+        ("arp-input", ArpForeign, west(arp(their_mac(1, 7), "10.0.1.7", "10.0.1.8"))),
+        ("arp-input", ArpMartian, west(arp(MacAddr::BROADCAST, "10.0.1.7", "10.0.1.1"))),
+        ("ip4-lookup", Blackhole, west(udp("198.18.0.1"))),
+        ("ip4-local", Ip4Broadcast, west(udp("10.0.2.255"))),
+        ("ip4-local", LocalFragment, west(altered("10.0.1.1", |header| header.set_fragment(0, true)))),
+        ("ip4-local", IcmpTruncated, west(short_icmp())),
+        ("ip4-local", IcmpBadChecksum, west(broken(echo(8), 37, 0x55))),
+        ("ip4-local", IcmpUnsupported, west(echo(13))),
+        ("ip4-glean", HoldFull, How::Deed(|router| drop(router.send_all(WEST, &vec![udp("10.0.2.77"); 2])))),
+        (
+            "ip4-glean",
+            HostUnreachable,
+            How::Deed(|router| {
+                router.send(WEST, &udp("10.0.2.77"));
+                router.now += 60 * SECOND;
+                router.turn();
+            }),
+        ),
+        ("ip4-glean", NoRoute, How::Before(udp("10.0.2.77"), None)),
+        (
+            "ip4-glean",
+            Stopped,
+            How::Deed(|router| {
+                router.send(WEST, &udp("10.0.2.77"));
+                router.give_up(Stopped);
+            }),
+        ),
+        ("icmp4-error", NoRoute, west(udp("8.8.8.8"))),
+        ("icmp4-error", HostUnreachable, west(udp("198.19.1.1"))),
+        ("icmp4-error", TtlExpired, west(altered("10.0.2.2", |header| header.ttl = 1))),
+        ("icmp4-error", FragmentationNeeded, west(forbidden)),
+        ("icmp4-error", LocalProtocol, west(udp("10.0.1.1"))),
+        ("ip4-rewrite", NoRoute, How::Before(udp("10.0.2.2"), None)),
+        ("ip4-rewrite", Ip4Truncated, How::Before(udp("10.0.2.2")[..20].to_vec(), Some("10.0.2.2"))),
+        (
+            "ip4-fragment",
+            NoBuffer,
+            How::Deed(|router| {
+                router.starve(1);
+                router.send(WEST, &build::udp4(&through("10.0.2.2"), &[1; 1300]));
+            }),
+        ),
+        (
+            "ip4-fragment",
+            Ip4BadLength,
+            west({
+                let mut frame = build::udp4(&through("10.0.2.2"), &[1; 1300]);
+                alter(&mut frame, |header| header.set_fragment(0x1fff, false));
+                frame
+            }),
+        ),
+        (
+            "port-tx",
+            TxFull,
+            How::Deed(|router| {
+                *router.room.lock().unwrap() = 0;
+                router.send(WEST, &udp("10.0.2.2"));
+            }),
+        ),
+        ("port-tx", TxDown, west(udp("10.0.8.2"))),
+    ]
+}
+
+/// What only the engine can bring about.
+const NOT_HERE: [(&str, DropReason, &str); 2] = [
+    ("port-tx", HandoffFull, "the ring between two workers, which the engine has"),
+    ("port-tx", Stopped, "what is left when the engine stops a worker"),
+];
+
+fn reach(node: &str, reason: DropReason, how: How) -> Router {
+    let holds = HoldLimits { per_key: 1, ..HoldLimits::default() };
+    let mut router = Router::new(Setup { mtu: 1000, holds, ..Setup::default() });
+    match how {
+        How::Frame(interface, frame) => drop(router.send(interface, &frame)),
+        How::Deed(deed) => deed(&mut router),
+        How::Before(frame, neighbor) => {
+            let is_it = |address| neighbor.is_some_and(|neighbor| address == ip(neighbor));
+            let adjacency = router.nexthops.adjacencies().find(|(_, end)| is_it(end.address)).map_or(9999, |(number, _)| number);
+            let mut packet = router.packet(&frame);
+            packet.set_interface(WEST);
+            packet.set_l3_offset(14);
+            packet.set_aux(adjacency);
+            let entry = router.graph.find(node).unwrap();
+            router.graph.inject(entry, packet);
+            router.turn();
+        }
+    }
+    assert_eq!(router.dropped(reason), 1, "{node} {reason:?}: {:?}", router.drops());
+    router
+}
+
+#[test]
+fn every_declared_reason_is_reached() {
+    let map = Router::default().graph.drop_map();
+    let mut missing: Vec<_> = map.pairs().to_vec();
+    let mut rows: Vec<(Option<&str>, DropReason, How)> = Vec::new();
+    rows.extend(eth_input().into_iter().map(|(reason, how)| (Some("eth-input"), reason, how)));
+    rows.extend(ip4_checks().into_iter().map(|(reason, how)| (None, reason, how)));
+    rows.extend(others().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));
+    for (node, reason, how) in rows {
+        let router = reach(node.unwrap_or("ip4-input"), reason, how);
+        let (at, ..) = *router.drops().iter().find(|drop| drop.1 == reason).unwrap();
+        assert!(node.is_none_or(|node| node == at), "{reason:?} is dropped at {at}");
+        missing.retain(|&pair| pair != (at, reason));
+    }
+    missing.retain(|&(node, reason)| reason != LoopLimit && !NOT_HERE.iter().any(|known| (known.0, known.1) == (node, reason)));
+    assert!(missing.is_empty(), "no test reaches {missing:?}");
+}
