@@ -8,7 +8,7 @@
 //! * [`capture`] finds them in recorded frames.
 //! * [`decode`] reads them (the collector).
 //! * [`packet`] reads the sampled headers in them.
-//! * [`print`] writes what was read as sflowtool does; [`decode_datagram_to`] is the whole way.
+//! * [`mod@print`] writes what was read as sflowtool does; [`decode_datagram_to`] is the whole way.
 //!
 //! The structures here are plain: they say what is on the wire and leave out what only one of the
 //! two encodings of a sample (compact and expanded) has. `class` and `index`, `format` and `value`

@@ -13,7 +13,7 @@
 //! Records that [`super::decode`] does not read are named and stepped over:
 //! `skipping unknown flow_sample_element: 0:1001 len=16`.
 //!
-//! Text and JSON are two [`Sink`]s of one walk, so that they cannot drift apart. What is sound in a
+//! Text and JSON are two sinks of one walk, so that they cannot drift apart. What is sound in a
 //! damaged datagram is printed; the first error is the result. If the datagram's own header is
 //! damaged, nothing is printed.
 
