@@ -256,11 +256,11 @@ impl<W: World> Graph<W> {
         if waiting.is_some_and(|packet| packet.interface() != interface) {
             self.run(env);
         }
+        let taps = env.world.rx_taps(interface);
         for packet in vector.iter_mut() {
             packet.set_interface(interface);
         }
         self.counters.totals.input.add(vector.len() as u64);
-        let taps = env.world.rx_taps(interface);
         if taps != 0 {
             self.look(env, taps, Point::Rx, interface, vector);
         }

@@ -17,7 +17,9 @@ pub(crate) fn frame(packets: &mut [Pkt], verdicts: &mut [Verdict], mut body: imp
     let mut later = packets;
     for verdicts in verdicts.chunks_mut(GROUP) {
         let (now, rest) = later.split_at_mut(GROUP.min(later.len()));
-        rest.iter().take(GROUP).for_each(Pkt::prefetch);
+        if let Some(soon) = rest.first_chunk::<GROUP>() {
+            soon.iter().for_each(Pkt::prefetch);
+        }
         now.iter_mut().zip(verdicts).for_each(|(packet, verdict)| body(packet, verdict));
         later = rest;
     }

@@ -114,6 +114,7 @@ impl Ip4Lookup {
 }
 
 /// The flow's hash, computed once.
+#[inline(never)]
 fn hash(packet: &mut Pkt) -> u32 {
     if packet.flags().any(Flags::HASHED) {
         return packet.meta().flow_hash;
