@@ -1,0 +1,193 @@
+//! The sFlow agent: from the samplers' rings to datagrams.
+//!
+//! One thread for the whole router, so that one place numbers everything: datagrams, the flow samples
+//! of each data source, its counter samples. It takes one sample from each worker's ring in turn, so
+//! that no worker crowds out another, and sends a datagram when it is full or its oldest sample is
+//! half a second old. Whatever goes wrong with a collector is counted and told, and blocks nobody:
+//! sockets never wait, and one that failed is made anew a moment later.
+//!
+//! Pools and drops are real: a sample carries its worker's pool for the interface, and the agent adds
+//! up what the workers said last; drops are the samples that found a ring full.
+//!
+//! * `run`: the thread.
+//! * `numbers`: sequences, pools, and when an interface's counters are due.
+//! * `datagrams`: the one being filled. `collector`: a socket.
+//!
+//! This file is what others see of it: configuration, numbers, and the handle.
+
+mod collector;
+mod datagrams;
+mod numbers;
+mod run;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use weir_flowfmt::sflow::encode::Encoding;
+
+pub use run::Agent;
+
+use crate::sampler::SampleSource;
+
+/// How the agent speaks, and to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentConfig {
+    /// The address it goes by.
+    pub address: IpAddr,
+    /// Tells several agents with one address apart.
+    pub sub_id: u32,
+    /// The form of samples.
+    pub encoding: Encoding,
+    /// The longest datagram.
+    pub datagram_bytes: usize,
+    /// Seconds between two reports of an interface's counters; 0 = never.
+    pub polling_interval: u32,
+    /// Where datagrams go, each to all.
+    pub collectors: Vec<SocketAddr>,
+}
+
+/// An interface's counters as they are reported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields of the generic interface counters, named as there")]
+pub struct InterfaceReport {
+    pub ifindex: u32,
+    pub name: String,
+    pub sampled: bool,
+    pub speed: u64,
+    pub admin_up: bool,
+    pub oper_up: bool,
+    pub in_octets: u64,
+    pub in_unicast: u64,
+    pub in_multicast: u64,
+    pub in_broadcast: u64,
+    pub in_discards: u64,
+    pub in_errors: u64,
+    pub out_octets: u64,
+    pub out_unicast: u64,
+    pub out_multicast: u64,
+    pub out_broadcast: u64,
+    pub out_discards: u64,
+    pub out_errors: u64,
+}
+
+/// Who knows the interfaces.
+pub trait Reports: Send + Sync {
+    /// All of them, now.
+    fn interfaces(&self) -> Vec<InterfaceReport>;
+}
+
+/// What a collector got.
+#[derive(Clone, Debug)]
+pub struct CollectorStats {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Datagrams that the kernel took for it.
+    pub sent: u64,
+    /// Datagrams that it did not get.
+    pub errors: u64,
+    /// The last reason.
+    pub last_error: Option<String>,
+}
+
+/// What was sampled on an interface.
+#[derive(Clone, Copy, Debug)]
+pub struct InterfaceStats {
+    /// Which interface.
+    pub ifindex: u32,
+    /// Packets that could have been sampled, as of its last sample.
+    pub pool: u64,
+    /// Samples that were put into datagrams.
+    pub samples: u64,
+}
+
+/// What the agent did so far.
+#[derive(Clone, Debug, Default)]
+pub struct AgentStats {
+    /// Samples put into datagrams, by worker.
+    pub samples_sent: Vec<u64>,
+    /// Samples that found a worker's ring full and never reached the agent.
+    pub samples_dropped: u64,
+    /// Samples that the agent could not encode.
+    pub samples_lost: u64,
+    /// Datagrams made, each counted once however many collectors.
+    pub datagrams: u64,
+    /// By collector.
+    pub collectors: Vec<CollectorStats>,
+    /// By interface.
+    pub interfaces: Vec<InterfaceStats>,
+}
+
+/// What the agent's thread and its handle share.
+#[derive(Default)]
+struct Shared {
+    wishes: Mutex<Wishes>,
+    stats: Mutex<AgentStats>,
+    stop: AtomicBool,
+}
+
+/// What the thread is to take over at its next turn.
+#[derive(Default)]
+struct Wishes {
+    config: Option<AgentConfig>,
+    sources: Vec<SampleSource>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The agent's thread from outside. Dropping it stops the agent.
+pub struct AgentHandle {
+    shared: Arc<Shared>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl AgentHandle {
+    /// Takes another configuration. What is in the datagram leaves under the old one first; sequences go on.
+    pub fn reconfigure(&self, config: AgentConfig) {
+        lock(&self.shared.wishes).config = Some(config);
+        self.wake();
+    }
+
+    /// Takes samples of more workers, numbered on from the last one.
+    pub fn add_sources(&self, sources: Vec<SampleSource>) {
+        lock(&self.shared.wishes).sources.extend(sources);
+        self.wake();
+    }
+
+    /// What it did so far, as of a moment ago.
+    #[must_use]
+    pub fn stats(&self) -> AgentStats {
+        lock(&self.shared.stats).clone()
+    }
+
+    /// Sends what is still in the rings, ends, and says what it did in all.
+    #[must_use]
+    pub fn stop(mut self) -> AgentStats {
+        self.end();
+        self.stats()
+    }
+
+    fn wake(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.wake();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the sFlow agent ended by a panic");
+        }
+    }
+}
+
+impl Drop for AgentHandle {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,261 @@
+//! The agent's thread: rings in, datagrams out, counters now and then.
+//!
+//! It takes one sample from each ring in turn, at most [`BURST`] from each before it looks at clock,
+//! counters and wishes again. How long it rests depends on how much it found: not at all when a ring
+//! gave a whole burst, longer and longer when all were empty.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use weir_flowfmt::sflow::encode::{CounterRecord, FlowRecord};
+use weir_flowfmt::sflow::{CountersSample, FlowSample, InterfaceCounters, Port, RawHeader, Source, UNKNOWN_COUNTER_32};
+
+use super::datagrams::Datagrams;
+use super::numbers::Numbers;
+use super::{AgentConfig, AgentHandle, AgentStats, InterfaceReport, Reports, Shared, lock};
+use crate::sampler::{Sample, SampleSource};
+
+/// The frame check sequence, which ports take off and sFlow counts.
+const FCS: u32 = 4;
+/// Samples taken from each ring before anything else is looked at.
+const BURST: usize = 256;
+/// Rest when rings fill quickly, when they hold something, and at most.
+const RESTS: (Duration, Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(10));
+/// Interfaces are looked through at least this often, for those that are newly sampled.
+const MOST_BLIND: Duration = Duration::from_secs(1);
+/// Numbers for whoever asks are at most this old.
+const TELL: Duration = Duration::from_millis(50);
+/// Refusals are noticed after this time also when nothing more is sent.
+const LISTEN: Duration = Duration::from_secs(1);
+
+/// The agent.
+pub struct Agent {
+    config: AgentConfig,
+    sources: Vec<SampleSource>,
+    reports: Arc<dyn Reports>,
+    shared: Arc<Shared>,
+    desk: Desk,
+    started: Instant,
+    rest: Duration,
+    look_at: Duration,
+    tell_at: Instant,
+    listen_at: Instant,
+}
+
+/// Where samples get their numbers.
+struct Desk {
+    datagrams: Datagrams,
+    numbers: Numbers,
+    /// Samples put into datagrams, by worker.
+    sent: Vec<u64>,
+    lost: u64,
+}
+
+impl Agent {
+    /// Starts the agent's thread. `sources` are the samplers of the workers, in their order.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn start(config: AgentConfig, sources: Vec<SampleSource>, reports: Arc<dyn Reports>) -> std::io::Result<AgentHandle> {
+        let now = Instant::now();
+        let shared = Arc::new(Shared::default());
+        let desk = Desk { datagrams: Datagrams::new(&config, now), numbers: Numbers::default(), sent: vec![0; sources.len()], lost: 0 };
+        let agent = Agent {
+            config,
+            sources,
+            reports,
+            shared: shared.clone(),
+            desk,
+            started: now,
+            rest: RESTS.1,
+            look_at: Duration::ZERO,
+            tell_at: now,
+            listen_at: now,
+        };
+        agent.tell();
+        let thread = std::thread::Builder::new().name("weir-sflow".into()).spawn(move || agent.run())?;
+        Ok(AgentHandle { shared, thread: Some(thread) })
+    }
+
+    fn run(mut self) {
+        while !self.shared.stop.load(Ordering::Acquire) {
+            self.take_wishes();
+            let fullest = self.drain(BURST);
+            let now = Instant::now();
+            self.report_counters(now);
+            self.desk.datagrams.send_old(now);
+            if now >= self.listen_at {
+                self.listen_at = now + LISTEN;
+                self.desk.datagrams.listen(now);
+            }
+            if now >= self.tell_at {
+                self.tell_at = now + TELL;
+                self.tell();
+            }
+            self.rest(fullest);
+        }
+        self.flush();
+    }
+
+    /// Sends what is in the rings at this moment; what workers may still add is not waited for.
+    fn flush(&mut self) {
+        self.take_wishes();
+        let most = self.sources.iter().map(|source| source.ring.len()).max();
+        self.drain(most.unwrap_or(0));
+        let now = Instant::now();
+        self.desk.datagrams.send(now);
+        self.desk.datagrams.listen(now);
+        self.tell();
+    }
+
+    fn rest(&mut self, fullest: usize) {
+        let (short, usual, most) = RESTS;
+        self.rest = match fullest {
+            0 => (self.rest * 2).clamp(usual, most),
+            1..32 => usual,
+            32..BURST => short,
+            _ => return,
+        };
+        // Whoever wants something unparks.
+        std::thread::park_timeout(self.rest);
+    }
+
+    fn take_wishes(&mut self) {
+        let (config, sources) = {
+            let mut wishes = lock(&self.shared.wishes);
+            (wishes.config.take(), std::mem::take(&mut wishes.sources))
+        };
+        self.desk.sent.resize(self.desk.sent.len() + sources.len(), 0);
+        self.sources.extend(sources);
+        let Some(config) = config else { return };
+        self.desk.datagrams.configure(&config, Instant::now());
+        if config.polling_interval != self.config.polling_interval {
+            self.desk.numbers.forget_due();
+            self.look_at = Duration::ZERO;
+        }
+        self.config = config;
+    }
+
+    /// One sample from each ring in turn, until all are empty or each was asked `most` times. Returns
+    /// how many the fullest one gave.
+    fn drain(&mut self, most: usize) -> usize {
+        let now = Instant::now();
+        // Lost since the start, by all workers; 32 bits of it are on the wire, and wrap.
+        let lost = self.sources.iter().fold(0, |sum: u64, source| sum.wrapping_add(source.counters.lost.get()));
+        for pass in 0..most {
+            let mut empty = true;
+            for (worker, source) in self.sources.iter_mut().enumerate() {
+                let desk = &mut self.desk;
+                empty &= source.ring.pop_with(|sample| desk.flow(worker, sample, lost as u32, now)).is_none();
+            }
+            if empty {
+                return pass;
+            }
+        }
+        most
+    }
+
+    /// Reports the counters of the sampled interfaces that are due.
+    fn report_counters(&mut self, now: Instant) {
+        let since = now.duration_since(self.started);
+        if self.config.polling_interval == 0 || since < self.look_at {
+            return;
+        }
+        let interval = Duration::from_secs(u64::from(self.config.polling_interval));
+        let mut reports = self.reports.interfaces();
+        reports.retain(|report| report.sampled);
+        self.desk.numbers.keep_due(|interface| reports.iter().any(|report| report.ifindex == interface));
+        for report in &reports {
+            if self.desk.numbers.source(report.ifindex).is_due(since) {
+                self.desk.counters(report, now);
+                self.desk.numbers.reported(report.ifindex, since, interval);
+            }
+        }
+        let blind_until = since + MOST_BLIND;
+        self.look_at = self.desk.numbers.earliest_due().map_or(blind_until, |due| due.min(blind_until));
+    }
+
+    /// Publishes what was done.
+    fn tell(&self) {
+        let dropped = self.sources.iter().fold(0, |sum: u64, source| sum.wrapping_add(source.counters.lost.get()));
+        *lock(&self.shared.stats) = AgentStats {
+            samples_sent: self.desk.sent.clone(),
+            samples_dropped: dropped,
+            samples_lost: self.desk.lost,
+            datagrams: self.desk.datagrams.made(),
+            collectors: self.desk.datagrams.stats(),
+            interfaces: self.desk.numbers.stats(),
+        };
+    }
+}
+
+impl Desk {
+    /// Numbers one sample and puts it into the datagram.
+    fn flow(&mut self, worker: usize, sample: &Sample, drops: u32, now: Instant) {
+        let source = self.numbers.source(sample.interface);
+        let flow = FlowSample {
+            sequence: source.next_flow(),
+            source: Source::interface(sample.interface),
+            rate: sample.rate,
+            // The field has 32 bits and wraps.
+            pool: source.pool(worker, sample.pool) as u32,
+            drops,
+            input: Port::interface(sample.interface),
+            output: Port::interface(sample.output),
+        };
+        // Header of an Ethernet frame "with the number of octets removed": ports give frames without FCS.
+        let header = RawHeader {
+            protocol: RawHeader::ETHERNET,
+            frame_length: sample.frame.saturating_add(FCS),
+            stripped: FCS,
+            header: sample.bytes(),
+        };
+        if !self.datagrams.add(now, |builder| builder.flow_sample(&flow, &[FlowRecord::RawHeader(header)])) {
+            self.lost += 1;
+            return;
+        }
+        source.flow_added();
+        if let Some(sent) = self.sent.get_mut(worker) {
+            *sent += 1;
+        }
+    }
+
+    /// Numbers one report of counters and puts it into the datagram.
+    fn counters(&mut self, report: &InterfaceReport, now: Instant) {
+        let sequence = self.numbers.source(report.ifindex).next_counters(report);
+        let sample = CountersSample { sequence, source: Source::interface(report.ifindex) };
+        let counters = interface_counters(report);
+        let records = [CounterRecord::Interface(&counters), CounterRecord::PortName(&report.name)];
+        self.datagrams.add(now, |builder| builder.counters_sample(&sample, &records));
+    }
+}
+
+/// Counters of 32 bits wrap, as the structure has them; one that nobody counts is all ones.
+fn interface_counters(report: &InterfaceReport) -> InterfaceCounters {
+    /// `ifType` ethernetCsmacd and `ifDirection` full duplex.
+    const ETHERNET: u32 = 6;
+    const FULL_DUPLEX: u32 = 1;
+    let up = |up: bool, bit: u32| if up { bit } else { 0 };
+    InterfaceCounters {
+        index: report.ifindex,
+        kind: ETHERNET,
+        speed: report.speed,
+        direction: FULL_DUPLEX,
+        status: up(report.admin_up, InterfaceCounters::ADMIN_UP) | up(report.oper_up, InterfaceCounters::OPER_UP),
+        in_octets: report.in_octets,
+        in_unicast: report.in_unicast as u32,
+        in_multicast: report.in_multicast as u32,
+        in_broadcast: report.in_broadcast as u32,
+        in_discards: report.in_discards as u32,
+        in_errors: report.in_errors as u32,
+        in_unknown_protocols: UNKNOWN_COUNTER_32,
+        out_octets: report.out_octets,
+        out_unicast: report.out_unicast as u32,
+        out_multicast: report.out_multicast as u32,
+        out_broadcast: report.out_broadcast as u32,
+        out_discards: report.out_discards as u32,
+        out_errors: report.out_errors as u32,
+        promiscuous: 0,
+    }
+}
