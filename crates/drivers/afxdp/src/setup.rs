@@ -204,10 +204,11 @@ impl<'a> Setup<'a> {
     }
 
     /// Chunks one queue keeps in the kernel's hands: a ring full, two where the driver keeps a ring of
-    /// its own, but no more than a sixteenth of the pool, which other ports want to live from too.
+    /// its own. The more there are, the longer the worker may be kept from running without a loss; but
+    /// the port takes no more than an eighth of the pool, from which other ports want to live too.
     fn level(&self, zero_copy: bool) -> usize {
         let full = self.config.ring as usize * if zero_copy { 2 } else { 1 };
-        full.min((self.pool.chunks() / 16).max(64))
+        full.min((self.pool.chunks() / 8 / self.rx_queues).max(64))
     }
 
     /// What may help against a refused native program.

@@ -304,3 +304,49 @@ fn halves_live_on_different_threads() {
     drop(port);
     assert_eq!(pool.usage().free, 4096);
 }
+
+/// A device that is set down is not gone: the queues stay, and go on when it is up again.
+#[test]
+fn down_and_up_is_no_end() {
+    if !can_run() {
+        return;
+    }
+    let lab = lab(1, 1);
+    let pool = pool(4096);
+    let mut running = Running::open(&lab, &config("p0", Mode::Auto), &pool);
+    let peer = Raw::open(lab.host("h0").unwrap().namespace(), "eth0");
+    let mut route = lab.host("router").unwrap().route().unwrap();
+    let index = route.link_by_name("p0").unwrap().index;
+    assert!(running.port.link().up);
+    route.set_up(index, false).unwrap();
+    wait_for("the link going down", || !running.port.link().up);
+    running.send(0, &[frame(1, 60), frame(2, 60)]);
+    for _ in 0..200 {
+        running.rx(0).before_sleep();
+        running.receive(0);
+    }
+    assert!(!running.rx(0).is_dead() && !running.port.should_reopen());
+
+    route.set_up(index, true).unwrap();
+    wait_for("the link going up", || running.port.link().up);
+    running.send(0, &[frame(3, 60)]);
+    assert_eq!(peer.collect(3), [frame(1, 60), frame(2, 60), frame(3, 60)], "what waited in the ring goes first");
+    peer.send(&frame(4, 60));
+    let mut got = Vec::new();
+    wait_for("the next frame", || {
+        got.extend(running.receive(0));
+        !got.is_empty()
+    });
+    assert_eq!(got, [frame(4, 60)]);
+
+    // The longest frame follows the MTU.
+    route.set_mtu(index, 1000).unwrap();
+    wait_for("the port seeing the MTU", || {
+        running.port.link();
+        let before = running.counter("tx_refused_q0");
+        running.send(0, &[frame(5, 1019)]);
+        running.counter("tx_refused_q0") > before
+    });
+    drop(running);
+    assert_eq!(pool.usage().free, 4096);
+}
