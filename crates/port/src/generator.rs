@@ -3,7 +3,7 @@
 //! A [`Stream`] has a template frame, fields that vary from packet to packet, a limit and a rate. The
 //! streams of a queue take turns, packet by packet. Pacing asks a clock and never sleeps: a stream
 //! that is not due gives nothing. Whatever checksums the template has are kept as right as they were
-//! when fields change ([`checksums`]).
+//! when fields change (`checksums`).
 //!
 //! What is sent to the port is counted and freed; tests may ask it to keep the last frames
 //! ([`GeneratorPort::keeping`]).

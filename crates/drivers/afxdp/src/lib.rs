@@ -1,12 +1,12 @@
 //! AF_XDP ports: frames between a network device and the router's own packet memory.
 //!
-//! A port has one socket a queue. A small XDP program ([`program`]) on the device hands each frame to
+//! A port has one socket a queue. A small XDP program (`program`) on the device hands each frame to
 //! the socket of the queue it came in on; sent frames go straight to the device, past the Linux
 //! stack and its queueing. The device keeps its name, its driver and its counters.
 //!
-//! The rooms: [`setup`] opens a port and explains what stands in the way, [`port`] is the control
-//! thread's side, [`rx`] and [`tx`] are the workers' sides, [`socket`] holds what both share,
-//! [`lent`] remembers which chunks a socket holds, [`sys`] speaks to the kernel.
+//! The rooms: `setup` opens a port and explains what stands in the way, `port` is the control
+//! thread's side, `rx` and `tx` are the workers' sides, `socket` holds what both share,
+//! `lent` remembers which chunks a socket holds, `sys` speaks to the kernel.
 //!
 //! **Memory.** Every socket registers the whole pool as its own UMEM (unaligned chunks of
 //! [`weir_buf::STRIDE`] bytes), so that a frame received on one port is sent on another without being

@@ -11,8 +11,8 @@
 //! Each frame costs a system call, in both directions; a TAP is for talking to Linux, not for speed.
 //! Checksums are complete both ways, since no offload is asked for.
 //!
-//! The rooms: [`setup`] makes the device, [`port`] is the control thread's side, [`rx`] and [`tx`] the
-//! workers' sides, [`sys`] holds the one call that no safe library has.
+//! The rooms: `setup` makes the device, `port` is the control thread's side, `rx` and `tx` the
+//! workers' sides, `sys` holds the one call that no safe library has.
 
 #![deny(unsafe_code)]
 
