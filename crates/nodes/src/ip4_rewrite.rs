@@ -9,8 +9,8 @@ use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::checksum::decrement_ttl;
 use weir_wire::{EthernetHeader, Ipv4Header, MacAddr};
 
-use crate::{Tables, each};
 use crate::icmp4_error::{FRAGMENTATION_NEEDED, HOST_UNREACHABLE, TTL_EXPIRED, complain};
+use crate::{Tables, each};
 
 pub(crate) struct Ip4Rewrite;
 
