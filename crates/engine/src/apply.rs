@@ -145,7 +145,9 @@ impl Control {
         let index = self.indexes.of(name);
         let port = ports::open(wanted, made_up_mac(index), &self.pool).map_err(|error| error.to_string())?;
         let drops = (0..self.workers.len()).map(|_| self.drop_map.counters()).collect();
-        let mac = port.as_ref().and_then(|port| port.mac()).unwrap_or_else(|| made_up_mac(index));
+        // The other end of a TAP is Linux, which has the device's address: ours must be another.
+        let is_tap = matches!(wanted.device, Some(weir_config::Device::Tap { .. }));
+        let mac = port.as_ref().filter(|_| !is_tap).and_then(|port| port.mac()).unwrap_or_else(|| made_up_mac(index));
         let mtu = u32::from(wanted.mtu);
         if let Some(port) = &port {
             let most = port.capabilities().max_frame;
@@ -238,7 +240,8 @@ impl Control {
         let port = ports::open(&wanted, made_up_mac(self.index_of(name)), &self.pool).map_err(|error| error.to_string());
         let result = match port {
             Ok(Some(port)) => {
-                if let (Some(attached), Some(mac)) = (self.interfaces.get_mut(name), port.mac()) {
+                let is_tap = matches!(wanted.device, Some(weir_config::Device::Tap { .. }));
+                if let (Some(attached), Some(mac), false) = (self.interfaces.get_mut(name), port.mac(), is_tap) {
                     attached.mac = mac;
                 }
                 self.attach(name, port, &wanted.rx_queue_workers);

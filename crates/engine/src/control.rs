@@ -345,6 +345,9 @@ impl Control {
             tracing::info!("{name}: link is up");
         } else {
             tracing::warn!("{name}: link is down");
+            let (now, mut deeds) = (self.clock.now(), Vec::new());
+            self.neighbors.unlearn(index, now, &mut deeds);
+            self.carry_out(deeds);
         }
         self.set_paths_up(index, link.up);
         self.refresh(name);

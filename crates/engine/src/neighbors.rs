@@ -133,10 +133,10 @@ impl NeighborTable {
 
     /// A route needs it from now on.
     pub(crate) fn hold_for_route(&mut self, place: Place, now: u64, deeds: &mut Vec<Deed>) {
-        if self.known.contains_key(&place) || self.create(place, now, deeds) {
-            if let Some(neighbor) = self.known.get_mut(&place) {
-                neighbor.routes += 1;
-            }
+        if (self.known.contains_key(&place) || self.create(place, now, deeds))
+            && let Some(neighbor) = self.known.get_mut(&place)
+        {
+            neighbor.routes += 1;
         }
     }
 
@@ -144,6 +144,15 @@ impl NeighborTable {
     pub(crate) fn let_go(&mut self, place: Place) {
         if let Some(neighbor) = self.known.get_mut(&place) {
             neighbor.routes = neighbor.routes.saturating_sub(1);
+        }
+    }
+
+    /// The link was lost: whoever comes back may be somebody else. What is configured stays.
+    pub(crate) fn unlearn(&mut self, interface: u32, now: u64, deeds: &mut Vec<Deed>) {
+        let here = self.known.iter_mut().filter(|(place, it)| place.interface == interface && it.state != NeighborState::Static);
+        for (&place, neighbor) in here {
+            (neighbor.state, neighbor.mac, neighbor.since, neighbor.asked) = (NeighborState::Incomplete, MacAddr::ZERO, now, 0);
+            deeds.push(Deed::Update(place, NeighborState::Incomplete, MacAddr::ZERO));
         }
     }
 
@@ -258,6 +267,17 @@ mod tests {
         table.heard(PLACE, MAC, true, 0, &mut deeds);
         pass(&mut table, 0, 700 * SECOND, false);
         assert_eq!(table.get(PLACE).unwrap().state, NeighborState::Stale);
+    }
+
+    #[test]
+    fn a_lost_link_makes_learnt_ones_unknown() {
+        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
+        table.heard(PLACE, MAC, true, 0, &mut deeds);
+        deeds.clear();
+        table.unlearn(2, 5, &mut deeds);
+        assert!(deeds.is_empty());
+        table.unlearn(1, 5, &mut deeds);
+        assert_eq!(deeds, [Deed::Update(PLACE, NeighborState::Incomplete, MacAddr::ZERO)]);
     }
 
     #[test]

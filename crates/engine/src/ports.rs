@@ -24,9 +24,11 @@ pub(crate) fn open(interface: &Interface, own: MacAddr, pool: &Pool) -> Result<O
             let config = weir_afxdp::AfxdpConfig { mode, queues, ..weir_afxdp::AfxdpConfig::new(name) };
             Box::new(weir_afxdp::AfxdpPort::open(&config, pool)?)
         }
-        Device::Tap { .. } | Device::Pcap { .. } => {
-            return Err(OpenError(format!("the driver {} is not in this version", device.driver())));
+        Device::Tap { name } => {
+            let config = weir_tap::TapConfig { mtu: u32::from(interface.mtu), ..weir_tap::TapConfig::new(name) };
+            Box::new(weir_tap::TapPort::open(&config)?)
         }
+        Device::Pcap { input, output } => Box::new(weir_pcap::PcapPort::open(input.as_deref(), output.as_deref())?),
         Device::Null => Box::new(NullPort::new(1)),
         Device::Generator { streams } => {
             let to = interface.mac.map_or(own, |mac| MacAddr(mac.0));
