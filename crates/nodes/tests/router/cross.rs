@@ -101,3 +101,12 @@ fn a_cross_connect_to_nowhere_drops() {
     assert!(router.send(LEFT, &frame(their_mac(9, 9), [8, 0], 60)).is_empty());
     assert_eq!(router.dropped(DropReason::FrameTooLong), 1, "an interface that does not exist takes no byte");
 }
+
+#[test]
+fn what_comes_from_an_interface_that_is_gone_is_dropped_and_nobodys() {
+    let mut router = Router::default();
+    for interface in [0, 77, u32::from(u16::MAX)] {
+        assert!(router.send(interface, &frame(their_mac(9, 9), [8, 0], 60)).is_empty());
+    }
+    assert_eq!(router.drops(), [("eth-input", DropReason::InterfaceDown, 0, 3)]);
+}
