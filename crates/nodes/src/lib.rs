@@ -13,6 +13,9 @@
 //!                               └────────┴─ icmp4-error ─────────────┘
 //! ```
 //!
+//! Plain IPv4 goes from eth-input straight to ip4-lookup: ip4-input's check is made on the way. Only
+//! what is odd (options, chains, anything wrong) passes through ip4-input itself.
+//!
 //! [`Tables`] is what they read, [`Event`] what they tell the control side. [`graph`] builds the
 //! graph with the nodes in order. No node allocates, locks, or looks at the clock.
 
