@@ -13,6 +13,8 @@
 #[path = "../../crates/nodes/tests/router/rig.rs"]
 mod rig;
 
+use std::cell::RefCell;
+
 use libfuzzer_sys::fuzz_target;
 use rig::{Router, SECOND, Setup};
 use weir_graph::DropReason;
@@ -20,8 +22,14 @@ use weir_graph::DropReason;
 /// Frames for one input; what waits then still leaves room in the pool.
 const MOST: usize = 256;
 
-fuzz_target!(|input: &[u8]| {
-    let mut router = Router::new(Setup { mtu: 300, chunks: 2048, ..Setup::default() });
+thread_local! {
+    /// One router for all inputs: making one costs more than most inputs do.
+    static ROUTER: RefCell<Router> = RefCell::new(Router::new(Setup { mtu: 300, chunks: 2048, ..Setup::default() }));
+}
+
+fuzz_target!(|input: &[u8]| ROUTER.with_borrow_mut(|router| feed(router, input)));
+
+fn feed(router: &mut Router, input: &[u8]) {
     let mut rest = input;
     for _ in 0..MOST {
         let Some((&[what, high, low], behind)) = rest.split_first_chunk() else { break };
@@ -42,4 +50,7 @@ fuzz_target!(|input: &[u8]| {
         router.send(u32::from(what & 15), &frame);
     }
     router.give_up(DropReason::Stopped);
-});
+    // The next input finds every budget full and nothing asked for lately.
+    router.now += 10 * SECOND;
+    router.events();
+}
