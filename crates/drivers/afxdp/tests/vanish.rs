@@ -11,7 +11,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use common::{can_run, pool, wait_for};
-use switch::{Arrived, ENDS, Switch, assert_whole, both_ways, counter, greet, open, traffic};
+use switch::{Arrived, ENDS, Pace, Switch, assert_whole, both_ways, counter, greet, open, traffic};
 use weir_afxdp::{AfxdpConfig, AfxdpPort, Mode};
 use weir_buf::{PktCache, Vector};
 use weir_netlink::ethtool::Offload;
@@ -60,7 +60,7 @@ fn the_others_go_on_and_the_device_comes_back() {
 
     greet(&lab);
     for (from, to, sink) in both_ways(&lab, 1) {
-        assert_eq!(traffic(&from, to, &sink, 2000, 20_000.0), ALL, "the others forward on");
+        assert_eq!(traffic(&from, to, &sink, 2000, Pace::Rate(20_000.0)), ALL, "the others forward on");
     }
     let before = counter(&third, "rx_packets", Source::Driver);
     assert_eq!(before, counter(&third, "rx_packets", Source::Driver), "what it counted is not forgotten");
