@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "every test binary uses a part of it")]
 
+pub(crate) mod collector;
+
 use std::sync::Arc;
 
 use weir_buf::{Hugepages, Pkt, Pool, PoolConfig};
@@ -78,6 +80,13 @@ impl Rig {
         let settings = Settings::new(rate, 16);
         let (sampler, source) = Sampler::new(settings.clone(), seed, ring);
         Rig { settings, sampler, source, marks: Marks::default(), now: 0 }
+    }
+
+    /// The reading end, for an agent; the counters stay here, too.
+    pub(crate) fn give_source(&mut self) -> SampleSource {
+        let (_, mut other) = Sampler::new(self.settings.clone(), 0, 1);
+        other.counters = self.source.counters.clone();
+        std::mem::replace(&mut self.source, other)
     }
 
     /// One vector comes in on `interface`.
