@@ -39,7 +39,7 @@ impl Bench {
   xe0: {{ device: {{ driver: af-xdp, name: port-a }}, addresses: [ 10.1.0.1/24 ], sflow: true }}
   xe1: {{ device: {{ driver: af-xdp, name: port-b }}, addresses: [ 10.2.0.1/24 ] }}
 {workers}
-sflow: {{ sampling-rate: 10, collectors: [ {{ address: 127.0.0.1 }} ] }}
+sflow: {{ sampling-rate: 10, collectors: [ {{ address: 127.0.0.1 }}, {{ address: 127.0.0.1, port: 6344 }} ] }}
 "
         );
         std::fs::write(folder.join("weir.yaml"), config).unwrap();
@@ -200,6 +200,63 @@ fn a_device_that_vanishes_and_returns() {
     let (code, said) = bench.stop();
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(said.matches("link is down").count(), 1, "{said}");
+}
+
+/// Packets that went from near to far, at least, and the bound of four sigma for one in ten of them.
+fn send_datagrams(bench: &Bench) -> (u64, f64) {
+    let _server = bench.lab.host(FAR).unwrap().spawn("iperf3", &["-s", "-1"]).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    bench.in_near("iperf3", &["-c", "10.2.0.2", "-u", "-b", "16M", "-l", "200", "-t", "3"]);
+    std::thread::sleep(Duration::from_millis(1500));
+    let interfaces = bench.ask(&["show", "interface", "--json"]);
+    let packets = interfaces["interfaces"][0]["rx"]["packets"].as_u64().unwrap();
+    (packets, 4.0 * 10.0 * (packets as f64 * 0.1 * 0.9).sqrt())
+}
+
+#[test]
+fn independent_collectors_read_the_agent() {
+    if !lab_possible() {
+        return;
+    }
+    for program in ["iperf3", "sfcapd", "sfacctd", "tcpdump", "tshark"] {
+        if !has_program(program) {
+            return eprintln!("skipped: {program} is not installed");
+        }
+    }
+    let bench = Bench::start("collectors", "");
+    let router = bench.lab.host(ROUTER).unwrap();
+    let path = |name: &str| bench.folder.join(name).display().to_string();
+    std::fs::create_dir_all(bench.folder.join("nf")).unwrap();
+    let sfcapd = router.spawn("sfcapd", &["-l", &path("nf"), "-p", "6343", "-b", "127.0.0.1"]).unwrap();
+    let pmacct = "plugins: print
+aggregate: src_host, dst_host
+print_output: csv
+print_refresh_time: 60
+sfacctd_renormalize: true
+";
+    std::fs::write(path("pmacct.conf"), format!("{pmacct}print_output_file: {}\n", path("pmacct.csv"))).unwrap();
+    let sfacctd = router.spawn("sfacctd", &["-f", &path("pmacct.conf"), "-L", "127.0.0.1", "-l", "6344"]).unwrap();
+    let tcpdump = router.spawn("tcpdump", &["-i", "lo", "-U", "-w", &path("sflow.pcap"), "udp", "port", "6343"]).unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let (packets, bound) = send_datagrams(&bench);
+
+    let said = sfcapd.interrupt().unwrap();
+    let said = said.stdout + &said.stderr;
+    let summary = said.lines().find(|line| line.contains("Sequence Errors:")).unwrap_or_else(|| panic!("{said}"));
+    assert!(summary.contains("Sequence Errors: 0, Bad Packets: 0"), "{summary}");
+    let scaled: f64 = summary.split("Packets: ").nth(1).and_then(|rest| rest.split(',').next()).unwrap().parse().unwrap();
+    assert!((scaled - packets as f64).abs() <= bound, "sfcapd scaled to {scaled}, {packets} were sent");
+
+    sfacctd.interrupt().unwrap();
+    let table = std::fs::read_to_string(path("pmacct.csv")).unwrap_or_default();
+    let row = table.lines().find(|line| line.starts_with("10.1.0.2,10.2.0.2,")).unwrap_or_else(|| panic!("pmacct wrote: {table}"));
+    let scaled: f64 = row.split(',').nth(2).unwrap().parse().unwrap();
+    assert!((scaled - packets as f64).abs() <= bound + 20.0, "sfacctd scaled to {scaled}, {packets} were sent: {table}");
+
+    tcpdump.interrupt().unwrap();
+    let read = std::process::Command::new("tshark").args(["-r", &path("sflow.pcap"), "-V"]).output().unwrap();
+    let text = String::from_utf8_lossy(&read.stdout);
+    assert!(text.contains("InMon sFlow") && !text.to_lowercase().contains("malformed"), "tshark finds fault");
 }
 
 #[test]
