@@ -79,7 +79,7 @@ pub struct Sample {
     pub frame: u32,
     /// How many of `header` are the packet's.
     pub kept: u16,
-    /// Packets that this worker could have sampled on this interface, this vector included.
+    /// Packets that this worker could have sampled on this interface, up to and with this one.
     pub pool: u64,
     /// Samples of this worker that found the ring full, up to this one.
     pub lost: u64,
@@ -162,12 +162,15 @@ impl Sampler {
         self.pools.resize((interface as usize + 1).next_power_of_two(), 0);
     }
 
-    /// Takes every sample that lies in this vector.
+    /// Takes every sample that lies in this vector, which ended with the pool at `pool`. Each sample
+    /// tells the pool as of its own packet: collectors that scale by the growth of the pool from one
+    /// sample to the next (pmacct does) would else find no growth between two of one vector.
     #[cold]
     fn take<W: World>(&mut self, look: &Look<'_, W>, packets: &[Pkt], pool: u64) {
         let mut place = self.pass;
+        let before = pool - packets.len() as u64;
         while let Some(packet) = usize::try_from(place).ok().and_then(|place| packets.get(place)) {
-            self.record(look, packet, pool);
+            self.record(look, packet, before + place + 1);
             place += 1 + self.gaps.pass();
         }
         self.pass = place - packets.len() as u64;

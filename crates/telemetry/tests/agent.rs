@@ -48,7 +48,7 @@ fn one_agent_numbers_the_samples_of_all_workers() {
         let interface = flow.sample.source.index;
         let (sequence, pool) = last.entry(interface).or_default();
         assert_eq!((flow.sample.sequence, flow.sample.source.class), (*sequence + 1, 0));
-        assert!(flow.sample.pool >= *pool, "a pool does not shrink");
+        assert!(flow.sample.pool > *pool, "each sample is a packet more");
         (*sequence, *pool) = (flow.sample.sequence, flow.sample.pool);
         assert_eq!((flow.sample.rate, flow.sample.drops), (3, 0));
         assert_eq!((flow.sample.input, flow.sample.output), (Port::interface(interface), Port::interface(OUTPUT)));
@@ -84,7 +84,7 @@ fn the_pool_is_the_sum_of_what_the_workers_saw() {
     let stats = agent.stop();
     assert_eq!(stats.interfaces[0].pool, 18);
     let pools: Vec<u32> = flows(&receiver.all()).iter().map(|flow| flow.sample.pool).collect();
-    assert_eq!(pools, [4, 7, 7, 7, 7, 7, 7, 8, 18, 18, 18, 18, 18, 18, 18, 18, 18, 18]);
+    assert_eq!(pools, (1..=18).collect::<Vec<_>>());
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn what_a_sample_says_besides() {
     rig.look(&packets);
     let seen = rig.drain(|sample| {
         assert_eq!((sample.interface, sample.output, sample.rate, sample.frame), (INTERFACE, OUTPUT, 1, 90));
-        assert_eq!((sample.pool, sample.lost, sample.time, sample.kept), (3, 0, 42, 16));
+        assert_eq!((sample.pool, sample.lost, sample.time, sample.kept), (place(sample) as u64 + 1, 0, 42, 16));
     });
     assert_eq!(seen, 3);
 }
@@ -213,11 +213,11 @@ fn each_interface_has_its_pool_and_its_share() {
     for _ in 0..20_000 {
         for (which, &(interface, length)) in ports.iter().enumerate() {
             rig.look_on(interface, &packets[..length]);
-            pools[which] += length as u64;
             counts[which] += rig.drain(|sample| {
-                assert_eq!((sample.interface, sample.pool), (interface, pools[which]));
+                assert_eq!((sample.interface, sample.pool), (interface, pools[which] + place(sample) as u64 + 1));
                 pool_at_last_sample[which] = sample.pool;
             });
+            pools[which] += length as u64;
         }
     }
     for (which, &(interface, length)) in ports.iter().enumerate() {
