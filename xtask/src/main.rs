@@ -16,12 +16,11 @@ const FLOORS: [&[&str]; 6] = [
     &["weir-graph", "weir-port", "weir-fib", "weir-flowfmt", "weir-config", "weir-netlink"],
     &["weir-nodes", "weir-afxdp", "weir-tap", "weir-pcap", "weir-telemetry", "weir-api"],
     &["weir-engine"],
-    &["weir-testkit", "weir-bench"],
+    &["weir-bench"],
     &["weir"],
 ];
 
-/// Two pairs on one floor have an order of their own: the pool asks the processor, and drivers ask
-/// the kernel through netlink's crate one floor below.
+/// Pairs on one floor that have an order of their own: the pool asks the processor.
 const WITHIN: [(&str, &str); 1] = [("weir-buf", "weir-cpu")];
 
 fn main() -> ExitCode {
