@@ -117,6 +117,9 @@ fn generic_mode_when_it_is_asked_for() {
     assert!(one.capabilities().mode.starts_with("generic"), "{:?}", one.capabilities());
     greet(&lab);
     assert_all_arrive(&lab, [&one, &other], 1);
+    // What a native program sees the driver counts; of a generic one it knows nothing.
+    let native = one.counters().into_iter().find(|counter| counter.name == "rx_queue_0_xdp_packets");
+    assert_eq!(native.map(|counter| counter.value), Some(0));
     switch.end();
     drop((one, other));
     assert_whole(&pool);

@@ -155,6 +155,8 @@ pub(crate) enum Pace {
     /// So many a second, and never more than [`WINDOW`] under way: however long the machine keeps a
     /// thread waiting, nothing on the way overflows, so that what is missing was really lost.
     Rate(f64),
+    /// So many a second on the average, whatever is lost: after a pause the sender catches up.
+    Open(f64),
     /// As fast as the sender can.
     Flood,
 }
@@ -171,9 +173,11 @@ pub(crate) fn traffic(from: &[UdpSocket], to: Ipv4Addr, sink: &UdpSocket, count:
         let start = Instant::now();
         let mut given_up = 0;
         for number in 0..count {
-            if let Pace::Rate(rate) = pace {
+            if let Pace::Rate(rate) | Pace::Open(rate) = pace {
                 let due = start + Duration::from_secs_f64(f64::from(number) / rate);
                 std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            }
+            if let Pace::Rate(_) = pace {
                 given_up += wait_for_window(number - given_up, &received);
             }
             let socket = &from[number as usize % from.len()];
