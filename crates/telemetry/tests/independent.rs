@@ -54,8 +54,8 @@ struct Truth {
 }
 
 /// Sends the talks past two workers' samplers on two interfaces, and what the agent makes of it to
-/// `collectors`, none of which loses anything.
-fn traffic(encoding: Encoding, collectors: &[SocketAddr]) -> Truth {
+/// a collector, which is given the time to take it all.
+fn traffic(encoding: Encoding, program: Option<&Program>) -> Truth {
     let talks = talks();
     let pool = Pool::new(PoolConfig { chunks: 256, hugepages: Hugepages::Off }).unwrap();
     let vector: Vec<_> = (0..90).map(|place| filled(&pool, &talks[place % 3].1)).collect();
@@ -63,12 +63,14 @@ fn traffic(encoding: Encoding, collectors: &[SocketAddr]) -> Truth {
     let own = Receiver::new();
     let mut rigs = [Rig::new(RATE, 71), Rig::new(RATE, 72)];
     rigs.iter().for_each(|rig| rig.settings.set(RATE, 128));
+    let collectors: Vec<SocketAddr> = [own.address()].into_iter().chain(program.map(Program::address)).collect();
     let report = |ifindex| InterfaceReport { ifindex, name: format!("eth{ifindex}"), sampled: true, ..InterfaceReport::default() };
-    let config = AgentConfig { encoding, polling_interval: 1, ..config(&[&[own.address()], collectors].concat()) };
+    let config = AgentConfig { encoding, polling_interval: 1, ..config(&collectors) };
     let sources = rigs.iter_mut().map(Rig::give_source).collect();
     let agent = Agent::start(config, sources, Interfaces::of(vec![report(1), report(2)])).unwrap();
     let vectors = 100;
     for _ in 0..vectors {
+        wait_for("the collector", || program.is_none_or(|program| program.queue() == Some(0)));
         for (rig, interface) in rigs.iter_mut().zip([1, 2]) {
             rig.look_on(interface, &vector);
         }
@@ -177,7 +179,7 @@ fn nfdump_counts_the_same_flows_and_volumes() {
             command
         });
         let Some(mut program) = program else { return };
-        let truth = traffic(encoding, &[program.address()]);
+        let truth = traffic(encoding, Some(&program));
         program.finish("-TERM");
         let format = "fmt:%sa,%da,%sp,%dp,%pr,%pkt,%byt,%in,%out";
         let output = Command::new("nfdump").arg("-R").arg(&program.folder).args(["-q", "-N", "-o", format]).output().unwrap();
@@ -206,7 +208,7 @@ fn pmacct_counts_the_same_flows_and_volumes() {
             command
         });
         let Some(mut program) = program else { return };
-        let truth = traffic(encoding, &[program.address()]);
+        let truth = traffic(encoding, Some(&program));
         program.finish("-INT");
         let file = program.folder.join("out.csv");
         let mut text = String::new();
@@ -239,7 +241,7 @@ fn pmacct_counts_the_same_flows_and_volumes() {
 #[test]
 fn tshark_finds_nothing_wrong() {
     for encoding in [Encoding::Expanded, Encoding::Compact] {
-        let truth = traffic(encoding, &[]);
+        let truth = traffic(encoding, None);
         let mut capture: Vec<u8> = [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 1].iter().flat_map(|word| word.to_le_bytes()).collect();
         for datagram in &truth.datagrams {
             let frame = udp4(&Ends { destination_port: 6343, ..Ends::default() }, &datagram.bytes);

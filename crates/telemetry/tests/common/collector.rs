@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 use weir_flowfmt::sflow::decode::{CounterRecord, Datagram, FlowRecord, Sample};
 use weir_flowfmt::sflow::encode::Encoding;
 use weir_flowfmt::sflow::{CountersSample, DataFormat, FlowSample, InterfaceCounters};
@@ -57,6 +58,9 @@ impl Receiver {
 
     pub(crate) fn at(address: SocketAddr) -> Receiver {
         let socket = UdpSocket::bind(address).unwrap();
+        // As large as it may be: on a busy machine the thread below may sleep while the agent sends.
+        let _ = set_socket_recv_buffer_size(&socket, 4 << 20);
+        let _ = set_socket_recv_buffer_size_force(&socket, 4 << 20);
         socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         let address = socket.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
