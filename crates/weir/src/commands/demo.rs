@@ -40,7 +40,9 @@ async fn watch(args: &DemoArgs, stage: &Stage, collector: &Collector, began: Ins
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::said)?;
     let terminal = std::io::stdout().is_terminal();
     let mut view = View::default();
-    let mut last = began;
+    // The first picture is only there for the rates of the second.
+    let _ = view.picture(&stage.router, &collector.now(), Duration::ZERO, PICTURE);
+    let mut last = Instant::now();
     loop {
         let left = args.duration.map_or(PICTURE, |duration| duration.saturating_sub(began.elapsed()).min(PICTURE));
         tokio::select! {
@@ -56,10 +58,12 @@ async fn watch(args: &DemoArgs, stage: &Stage, collector: &Collector, began: Ins
             write!(to, "\x1b[H\x1b[2J{picture}")?;
             to.flush()?;
         }
-        last = now;
+        if args.json || terminal {
+            last = now;
+        }
         if args.duration.is_some_and(|duration| began.elapsed() >= duration) {
             if !args.json && !terminal {
-                write!(to, "{}", view.picture(&stage.router, &collector.now(), began.elapsed(), now - began))?;
+                write!(to, "{}", view.picture(&stage.router, &collector.now(), began.elapsed(), now - last))?;
             }
             return Ok(());
         }
