@@ -1,0 +1,3 @@
+//! The configuration store: applied revisions on disk, whole after any crash.
+
+#![forbid(unsafe_code)]
