@@ -274,11 +274,24 @@ impl Control {
         self.carry_out(deeds);
         self.publish();
         self.detach(name);
-        if let Some(attached) = self.interfaces.remove(name) {
-            self.nexthops.remove_adjacency(attached.glean);
-            self.nexthops.remove_adjacency(attached.local);
-        }
+        let Some(attached) = self.interfaces.remove(name) else { return };
+        self.nexthops.remove_adjacency(attached.glean);
+        self.nexthops.remove_adjacency(attached.local);
         self.publish();
+        // No worker knows the interface any more: its counters are final.
+        self.keep_drops_of(&attached);
+    }
+
+    /// What packets of an interface that goes were dropped for stays in the balance.
+    fn keep_drops_of(&mut self, gone: &Attached) {
+        for (worker, counters) in gone.drops.iter().enumerate() {
+            for place in 0..self.drop_map.pairs().len() {
+                let count = counters.get(place);
+                if count > 0 {
+                    *self.drops_of_the_gone.entry((worker, place)).or_default() += count;
+                }
+            }
+        }
     }
 
     fn add_address(&mut self, name: &str, address: Ipv4Net) -> Result<(), String> {

@@ -72,6 +72,8 @@ pub(crate) struct Control {
     pub(crate) workers: Vec<WorkerHandle>,
     pub(crate) specs: Vec<NodeSpec>,
     pub(crate) drop_map: Arc<DropMap>,
+    /// Drop counters of interfaces that were taken away, by worker and place.
+    pub(crate) drops_of_the_gone: BTreeMap<(usize, usize), u64>,
     pub(crate) sflow: SflowSide,
     pub(crate) trace: TraceStore,
     pub(crate) next_worker: usize,

@@ -1,5 +1,6 @@
 //! Starting, running and stopping a router.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -332,6 +333,7 @@ fn make_control(
         workers,
         specs,
         drop_map: drop_map.ok_or_else(|| StartError::Internal("a router has at least one worker".into()))?,
+        drops_of_the_gone: BTreeMap::new(),
         sflow,
         trace: TraceStore::default(),
         next_worker: 0,

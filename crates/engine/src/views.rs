@@ -48,14 +48,15 @@ impl Control {
         let places = self.drop_map.pairs().len();
         let mut all = Vec::new();
         for (worker, handle) in self.workers.iter().enumerate() {
-            let mut take = |interface: u32, counters: &weir_graph::DropCounters| {
-                let counts = (0..places).map(|place| (place, counters.get(place))).filter(|(_, count)| *count > 0);
+            let mut take = |interface: u32, count: &dyn Fn(usize) -> u64| {
+                let counts = (0..places).map(|place| (place, count(place))).filter(|(_, count)| *count > 0);
                 all.extend(counts.map(|(place, count)| Drop { worker, interface, place, count }));
             };
-            take(0, &handle.counters.orphans);
+            let gone = |place: usize| self.drops_of_the_gone.get(&(worker, place)).copied().unwrap_or(0);
+            take(0, &|place| handle.counters.orphans.get(place) + gone(place));
             for attached in self.interfaces.values() {
                 if let Some(counters) = attached.drops.get(worker) {
-                    take(attached.index, counters);
+                    take(attached.index, &|place| counters.get(place));
                 }
             }
         }
