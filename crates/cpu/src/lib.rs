@@ -5,10 +5,13 @@
 //! * [`dispatch`]: runs a piece of work compiled for the best instruction set this machine has,
 //!   chosen once at start. The binary itself stays at the x86-64 baseline.
 //! * [`pin_to`]: ties the calling thread to one core.
+//! * [`numa`]: which memory is near.
 //!
 //! Everything here is callable from safe code, from any thread, at any time.
 
 #![deny(unsafe_code)]
+
+pub mod numa;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};

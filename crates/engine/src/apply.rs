@@ -143,7 +143,8 @@ impl Control {
 
     fn create_interface(&mut self, name: &str, wanted: &weir_config::Interface) -> Result<(), String> {
         let index = self.indexes.of(name);
-        let port = ports::open(wanted, made_up_mac(index), &self.pool).map_err(|error| error.to_string())?;
+        let port =
+            ports::open(wanted, made_up_mac(index), self.memory.of_device(wanted.device.as_ref())).map_err(|error| error.to_string())?;
         let drops = (0..self.workers.len()).map(|_| self.drop_map.counters()).collect();
         // The other end of a TAP is Linux, which has the device's address: ours must be another.
         let is_tap = matches!(wanted.device, Some(weir_config::Device::Tap { .. }));
@@ -237,7 +238,8 @@ impl Control {
     pub(crate) fn reopen(&mut self, name: &str) -> Result<(), String> {
         let Some(wanted) = self.config.interfaces.get(name).cloned() else { return Ok(()) };
         self.detach(name);
-        let port = ports::open(&wanted, made_up_mac(self.index_of(name)), &self.pool).map_err(|error| error.to_string());
+        let port = ports::open(&wanted, made_up_mac(self.index_of(name)), self.memory.of_device(wanted.device.as_ref()))
+            .map_err(|error| error.to_string());
         let result = match port {
             Ok(Some(port)) => {
                 let is_tap = matches!(wanted.device, Some(weir_config::Device::Tap { .. }));

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ipnet::Ipv4Net;
-use weir_buf::Pool;
 use weir_config::{AdminState, Config};
 use weir_fib::{Adjacency, AdjacencyKind, Fib4Writer, Group, NeighborState, NexthopTable, Path};
 use weir_graph::{DropMap, NodeSpec};
@@ -22,6 +21,7 @@ use weir_wire::{MacAddr, build};
 use crate::clock::Clock;
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
+use crate::memory::Memory;
 use crate::neighbors::{Deed, NeighborTable, Place};
 use crate::sflow::SflowSide;
 use crate::trace::TraceStore;
@@ -55,7 +55,7 @@ pub(crate) struct Attached {
 pub(crate) struct Control {
     pub(crate) clock: Clock,
     pub(crate) config: Config,
-    pub(crate) pool: Pool,
+    pub(crate) memory: Memory,
     pub(crate) domain: Domain,
     pub(crate) tables: Tables,
     pub(crate) published: Arc<Published<Tables>>,
@@ -281,7 +281,7 @@ impl Control {
     /// Has a worker send an ARP request.
     fn ask(&mut self, place: Place, to: MacAddr) {
         let Some(interface) = self.tables.interface(place.interface).filter(|interface| interface.can_send) else { return };
-        let (Some(source), Some(mut packet)) = (interface.source_for(place.address), self.pool.alloc()) else { return };
+        let (Some(source), Some(mut packet)) = (interface.source_for(place.address), self.memory.any().alloc()) else { return };
         if !packet.set_len(build::ARP_FRAME) {
             return;
         }

@@ -16,6 +16,7 @@ mod clock;
 mod control;
 mod handle;
 mod index;
+mod memory;
 mod neighbors;
 mod ports;
 mod router;

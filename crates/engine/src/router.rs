@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use weir_buf::{Hugepages, PktCache, Pool, PoolConfig, PoolError};
+use weir_buf::{PktCache, PoolError};
 use weir_config::{Config, Idle};
 use weir_fib::{Adjacency, Fib4Writer, NexthopTable};
 use weir_graph::{DropMap, NodeSpec};
@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::control::Control;
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
+use crate::memory::Memory;
 use crate::neighbors::NeighborTable;
 use crate::sflow::SflowSide;
 use crate::trace::TraceStore;
@@ -102,8 +103,11 @@ impl Router {
     /// One sentence with what to do.
     pub fn start(config: &Config, options: &Options) -> Result<Router, StartError> {
         let clock = Clock::start();
-        let hugepages = if config.buffers.hugepages == weir_config::Hugepages::Off { Hugepages::Off } else { Hugepages::Auto };
-        let pool = Pool::new(PoolConfig { chunks: config.buffers.per_numa as usize, hugepages })?;
+        let memory = Memory::new(config)?;
+        for (node, pool) in memory.pools() {
+            let pages = if pool.on_hugepages() { "on hugepages" } else { "on ordinary pages" };
+            tracing::info!("packet memory: {} buffers, {} MiB {pages}, NUMA node {node}", pool.chunks(), pool.mapped_bytes() >> 20);
+        }
         let count = usize::from(config.workers.count).max(1);
         let domain = Domain::new(count + 1);
         let published = Arc::new(Published::new(&domain, Box::new(Tables::default())));
@@ -113,7 +117,7 @@ impl Router {
         let (mut specs, mut drop_map) = (Vec::new(), None);
         for number in 0..count {
             let seed = options.seed.map_or_else(crate::ports::seed, |seed| seed.wrapping_add(number as u64));
-            let parts = make_worker(number, config, &pool, &domain, &published, &waker, clock, &settings, seed)?;
+            let parts = make_worker(number, config, &memory, &domain, &published, &waker, clock, &settings, seed)?;
             specs = parts.worker.graph.specs().to_vec();
             drop_map = Some(parts.worker.graph.drop_map());
             handles.push(parts.handle);
@@ -124,7 +128,7 @@ impl Router {
         for (worker, handle) in threads.into_iter().zip(&mut handles) {
             handle.thread = Some(start_thread(worker, handle.core)?);
         }
-        let control = make_control(config, options, clock, pool, domain, published, handles, specs, drop_map, settings, sources)?;
+        let control = make_control(config, options, clock, memory, domain, published, handles, specs, drop_map, settings, sources)?;
         let inner = Inner {
             control: Mutex::new(control),
             started: SystemTime::now(),
@@ -220,7 +224,7 @@ impl Router {
 fn make_worker(
     number: usize,
     config: &Config,
-    pool: &Pool,
+    memory: &Memory,
     domain: &Domain,
     published: &Arc<Published<Tables>>,
     control: &Arc<Waker>,
@@ -239,7 +243,8 @@ fn make_worker(
     let counters = graph.counters();
     let reader = domain.register().map_err(|error| internal(&error))?;
     let sleeps = config.workers.idle == Idle::Sleep;
-    let cache = PktCache::new(pool);
+    let core = config.workers.cores.get(number).copied();
+    let cache = PktCache::new(memory.of_core(core));
     let worker = Worker::new(
         number,
         graph,
@@ -254,7 +259,7 @@ fn make_worker(
         clock,
         sleeps,
     );
-    let core = config.workers.cores.get(number).map(|&core| usize::from(core));
+    let core = core.map(usize::from);
     let stats = worker.stats.clone();
     let handle = WorkerHandle { commands, returned, events, trace, waker, stats, counters, core, sent: 0, thread: None };
     Ok(Parts { worker, handle, source })
@@ -301,7 +306,7 @@ fn make_control(
     config: &Config,
     options: &Options,
     clock: Clock,
-    pool: Pool,
+    memory: Memory,
     domain: Domain,
     published: Arc<Published<Tables>>,
     workers: Vec<WorkerHandle>,
@@ -318,7 +323,7 @@ fn make_control(
     let mut control = Control {
         clock,
         config: Config::start_of(config),
-        pool,
+        memory,
         domain,
         tables,
         published,

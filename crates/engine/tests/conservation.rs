@@ -135,6 +135,6 @@ fn each_flow_keeps_its_order_through_the_hand_off() {
                 assert!(pair[1] > pair[0] || wrapped, "{workers} workers, stream {stream}: {:x} after {:x}", pair[1], pair[0]);
             }
         }
-        assert!(arrived > 10_000, "{workers} workers: {arrived}");
+        assert!(arrived > 5_000, "{workers} workers: {arrived}");
     }
 }
