@@ -86,7 +86,7 @@ pub struct Route {
 }
 
 /// Where a route comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RouteSource {
     /// An own address.
@@ -99,6 +99,11 @@ pub enum RouteSource {
     Static,
     /// Built in: what no route covers, and destinations that are never forwarded to.
     Special,
+}
+
+impl RouteSource {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Local, Self::Connected, Self::Neighbor, Self::Static, Self::Special];
 }
 
 impl std::fmt::Display for RouteSource {

@@ -18,32 +18,49 @@
 
 #![forbid(unsafe_code)]
 
+mod caller;
 mod client;
+mod config;
 mod endpoints;
 mod error;
+mod event;
 mod forwarding;
 mod hardware;
 mod http;
 mod interface;
+mod page;
 mod router;
 mod runtime;
 mod server;
 mod sflow;
 mod socket;
 mod stall;
+mod summary;
+mod time;
 mod trace;
 mod version;
 
+pub use caller::{Caller, Origin, Role};
 pub use client::{Client, ClientError};
+pub use config::{
+    Applied, ApplyRequest, ConfigChecked, ConfigDiff, ConfigDump, ConfigLock, ConfigPlan, ConfigStep, ConfigText, Confirmed, DiffRequest,
+    Edit, Finding, FindingSeverity, History, InterfacePatch, LockReason, Revision, RevisionText, RollbackRequest, SflowPatch, StepGroup,
+};
 pub use endpoints::{ENDPOINTS, Endpoint};
 pub use error::{ApiError, ErrorBody, ErrorCode};
+pub use event::{
+    ConfigEvent, ConfigEventKind, CountersEvent, Event, EventBus, EventLevel, InterfaceCounters, LinkEvent, LogEvent, LostEvent, Topic,
+};
 pub use forwarding::{Adjacency, Neighbor, NeighborState, Neighbors, PathReply, Route, RouteSource, Routes};
 pub use hardware::{CounterSource, Hardware, HardwareCounter, HardwarePort, RxPlacement, RxQueuePlacement};
 pub use interface::{Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown};
+pub use page::{Destinations, InterfaceQuery, NeighborKey, NeighborQuery, NotAPlace, Page, RouteKey, RouteQuery};
 pub use router::{Clear, Cleared, Router};
 pub use runtime::{DropCounter, Errors, IdleMode, NodeRuntime, Runtime, Severity, Totals, WorkerRuntime};
 pub use server::{Limits, Server, ServerHandle};
 pub use sflow::{Sflow, SflowCollector, SflowEncoding, SflowInterface, SflowSettings, SflowWorker};
 pub use socket::ServeError;
+pub use summary::{BufferPool, Buffers, Family, FibSummary, FibTable, RouteCount};
+pub use time::{NotATime, Timestamp};
 pub use trace::{Trace, TraceFilter, TraceRequest, TraceStep, TracedPacket};
 pub use version::Version;

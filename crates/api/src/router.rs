@@ -5,12 +5,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ApiError, Errors, Hardware, Interfaces, Neighbors, Routes, Runtime, RxPlacement, Sflow, Totals, Trace, TraceRequest, Version};
+use crate::{
+    ApiError, Applied, ApplyRequest, Buffers, Caller, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed,
+    DiffRequest, Errors, EventBus, FibSummary, Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, NeighborQuery, Neighbors,
+    RevisionText, RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+};
 
 /// A router as the API sees it.
 ///
 /// Filtering by name, summing over workers and checking the bounds of a request are done in
-/// front of it: an implementation always tells everything.
+/// front of it: an implementation always tells everything. Methods with a body of their own are
+/// those that a router may lack; what it lacks is told as such (501).
 pub trait Router: Send + Sync + 'static {
     /// Who answers, and since when.
     fn version(&self) -> Result<Version, ApiError>;
@@ -29,6 +34,31 @@ pub trait Router: Send + Sync + 'static {
 
     /// Every drop counter that is not 0, each with its worker; the API sums them up.
     fn errors(&self) -> Result<Errors, ApiError>;
+
+    /// The part of the interfaces that is asked for; what takes less than all of them is better.
+    fn interfaces_where(&self, query: &InterfaceQuery) -> Result<Interfaces, ApiError> {
+        self.interfaces().map(|all| query.narrow(all))
+    }
+
+    /// The part of the neighbours that is asked for.
+    fn neighbors_where(&self, query: &NeighborQuery) -> Result<Neighbors, ApiError> {
+        self.neighbors().map(|all| query.narrow(all))
+    }
+
+    /// The part of the routes that is asked for; with a full table, this is what bounds memory.
+    fn routes_where(&self, query: &RouteQuery) -> Result<Routes, ApiError> {
+        self.routes().map(|all| query.narrow(all))
+    }
+
+    /// How full packet memory is.
+    fn buffers(&self) -> Result<Buffers, ApiError> {
+        Err(ApiError::not_available("the state of packet memory"))
+    }
+
+    /// How large the forwarding tables are.
+    fn fib_summary(&self) -> Result<FibSummary, ApiError> {
+        Err(ApiError::not_available("the size of forwarding tables"))
+    }
 
     /// All neighbours.
     fn neighbors(&self) -> Result<Neighbors, ApiError>;
@@ -57,6 +87,80 @@ pub trait Router: Send + Sync + 'static {
 
     /// Sets counters to 0.
     fn clear(&self, what: Clear) -> Result<(), ApiError>;
+
+    /// The running configuration as a file.
+    fn config_dump(&self) -> Result<ConfigDump, ApiError> {
+        Err(ApiError::not_available("the configuration as a file"))
+    }
+
+    /// The JSON Schema of configuration files.
+    fn config_schema(&self) -> Result<serde_json::Value, ApiError> {
+        Err(ApiError::not_available("the schema of the configuration"))
+    }
+
+    /// Looks at a file: by itself, and against what the machine has. A file with errors is an
+    /// answer, not an error.
+    fn config_check(&self, _file: &ConfigText) -> Result<ConfigChecked, ApiError> {
+        Err(ApiError::not_available("checking a configuration"))
+    }
+
+    /// What applying a file would do. A file with errors is [`ApiError::invalid`].
+    fn config_plan(&self, _file: &ConfigText) -> Result<ConfigPlan, ApiError> {
+        Err(ApiError::not_available("planning a change"))
+    }
+
+    /// Compares; exactly one of the request's two keys is set. A file with errors is
+    /// [`ApiError::invalid`].
+    fn config_diff(&self, _request: &DiffRequest) -> Result<ConfigDiff, ApiError> {
+        Err(ApiError::not_available("comparing configurations"))
+    }
+
+    /// Applies a file as one transaction. A file with errors is [`ApiError::invalid`], a change
+    /// under way or one that waits to be confirmed is [`ApiError::locked`], a store that cannot
+    /// be written is [`ApiError::no_room`] before anything changes.
+    ///
+    /// It goes on to its end even when the client went away or was told that it takes too long.
+    fn config_apply(&self, _request: &ApplyRequest, _caller: &Caller) -> Result<Applied, ApiError> {
+        Err(ApiError::not_available("applying a configuration"))
+    }
+
+    /// Keeps the change that waits; [`ErrorCode::Conflict`](crate::ErrorCode::Conflict) when none does.
+    fn config_confirm(&self, _caller: &Caller) -> Result<Confirmed, ApiError> {
+        Err(ApiError::not_available("confirming a change"))
+    }
+
+    /// Applies an earlier revision; at most one of `revision` and `steps_back` is set. While a
+    /// change waits to be confirmed, one step back undoes it.
+    fn config_rollback(&self, _request: &RollbackRequest, _caller: &Caller) -> Result<Applied, ApiError> {
+        Err(ApiError::not_available("going back to an earlier configuration"))
+    }
+
+    /// At most `limit` revisions below `before`, newest first.
+    fn config_history(&self, _limit: usize, _before: Option<u64>) -> Result<History, ApiError> {
+        Err(ApiError::not_available("the history of the configuration"))
+    }
+
+    /// One revision with its text.
+    fn config_revision(&self, _revision: u64) -> Result<RevisionText, ApiError> {
+        Err(ApiError::not_available("the history of the configuration"))
+    }
+
+    /// Edits sFlow's settings, as a transaction like [`config_apply`](Self::config_apply); the
+    /// edit has at least one key.
+    fn sflow_patch(&self, _patch: &SflowPatch, _caller: &Caller) -> Result<Applied, ApiError> {
+        Err(ApiError::not_available("changing sFlow's settings"))
+    }
+
+    /// Edits one interface's settings, as a transaction like [`config_apply`](Self::config_apply);
+    /// the edit has at least one key.
+    fn interface_patch(&self, _name: &str, _patch: &InterfacePatch, _caller: &Caller) -> Result<Applied, ApiError> {
+        Err(ApiError::not_available("changing an interface's settings"))
+    }
+
+    /// Where events are published; asked once, when the server starts.
+    fn events(&self) -> Option<EventBus> {
+        None
+    }
 }
 
 /// Counters that can be set to 0.
