@@ -54,6 +54,10 @@ impl Control {
             }
             applied.steps += 1;
         }
+        if let Err(reason) = self.finish() {
+            self.undo(&steps);
+            return Err(ApplyError { step: "publish the tables".into(), reason });
+        }
         Ok(applied)
     }
 
@@ -63,15 +67,27 @@ impl Control {
                 tracing::error!("while undoing \"{step}\": {reason}");
             }
         }
+        if let Err(reason) = self.finish() {
+            tracing::error!("while undoing: {reason}");
+        }
+    }
+
+    /// What is done once for all steps of a change.
+    fn finish(&mut self) -> Result<(), String> {
+        self.settle()?;
+        self.indexes.keep();
+        self.sflow.agent_may_change(self.config.sflow_agent());
+        Ok(())
     }
 
     /// One step: the model first, since what follows is worked out from it.
     fn carry_out_step(&mut self, step: &Step) -> Result<(), String> {
-        let before = self.config.clone();
         apply_to_model(&mut self.config, step).map_err(|misfit| format!("{misfit:?}"))?;
         let result = self.do_step(step);
-        if result.is_err() {
-            self.config = before;
+        if result.is_err()
+            && let Err(misfit) = apply_to_model(&mut self.config, &step.inverse())
+        {
+            tracing::error!("the model cannot go back over \"{step}\": {misfit:?}");
         }
         result
     }
@@ -87,7 +103,6 @@ impl Control {
             Step::SetMac { interface, .. } | Step::SetMtu { interface, .. } => {
                 self.refresh(interface);
                 self.refresh_adjacencies(self.index_of(interface));
-                self.publish();
                 Ok(())
             }
             Step::SetState { interface, to, .. } => {
@@ -95,12 +110,10 @@ impl Control {
                 let index = self.index_of(interface);
                 let up = *to == AdminState::Up && self.interfaces.get(interface).is_some_and(|attached| attached.link.up);
                 self.set_paths_up(index, up);
-                self.publish();
                 Ok(())
             }
             Step::SetL2xc { interface, .. } | Step::SetSflow { interface, .. } => {
                 self.refresh(interface);
-                self.publish();
                 Ok(())
             }
             Step::SetPlacement { interface, .. } => self.place_again(interface),
@@ -130,7 +143,6 @@ impl Control {
             Step::RemoveRoute { prefix, via } => {
                 self.unset_route(*prefix, RouteSource::Static);
                 self.let_go(via);
-                self.publish();
                 Ok(())
             }
             Step::SetSflowSettings { to, .. } => {
@@ -159,6 +171,7 @@ impl Control {
         let counters = Arc::new(InterfaceCounters::new(self.workers.len()));
         let glean = self.nexthops.add_adjacency(Adjacency::glean(index, mtu, wanted.mac.map_or(mac.0, |mac| mac.0)));
         let local = self.nexthops.add_adjacency(Adjacency::local(index));
+        // Nothing can take a loopback down but the configuration.
         let link = LinkState { up: false, speed: 0 };
         let attached = Attached { index, port: None, link, placement: Vec::new(), tx_queues: 0, counters, drops, mac, glean, local };
         self.interfaces.insert(name.to_owned(), attached);
@@ -166,7 +179,6 @@ impl Control {
             self.attach(name, port, &wanted.rx_queue_workers);
         }
         self.refresh(name);
-        self.publish();
         Ok(())
     }
 
@@ -213,14 +225,12 @@ impl Control {
     }
 
     /// Takes a port's queues back from the workers and closes it.
-    fn detach(&mut self, name: &str) {
-        let Some(attached) = self.interfaces.get_mut(name) else { return };
-        let index = attached.index;
-        let port = attached.port.take();
+    fn detach(&mut self, attached: &mut Attached) {
+        let interface = attached.index;
         attached.tx_queues = 0;
         attached.placement.clear();
         for worker in &mut self.workers {
-            worker.tell(Command::Remove { interface: index });
+            worker.tell(Command::Remove { interface });
         }
         for worker in &mut self.workers {
             worker.sync();
@@ -231,13 +241,16 @@ impl Control {
                 }
             }
         }
-        drop(port);
+        drop(attached.port.take());
     }
 
     /// Opens the port of an interface again, whose device had vanished.
     pub(crate) fn reopen(&mut self, name: &str) -> Result<(), String> {
         let Some(wanted) = self.config.interfaces.get(name).cloned() else { return Ok(()) };
-        self.detach(name);
+        if let Some(mut attached) = self.interfaces.remove(name) {
+            self.detach(&mut attached);
+            self.interfaces.insert(name.to_owned(), attached);
+        }
         let port = ports::open(&wanted, made_up_mac(self.index_of(name)), self.memory.of_device(wanted.device.as_ref()))
             .map_err(|error| error.to_string());
         let result = match port {
@@ -261,27 +274,31 @@ impl Control {
     }
 
     fn place_again(&mut self, name: &str) -> Result<(), String> {
-        self.reopen(name)?;
-        self.publish();
-        Ok(())
+        self.reopen(name)
     }
 
+    /// Takes an interface out of the tables; its port is closed when no worker sees it any more.
     fn delete_interface(&mut self, name: &str) {
         let index = self.index_of(name);
-        if let Some(place) = self.tables.interfaces.get_mut(index as usize) {
-            *place = None;
-        }
         let mut deeds = Vec::new();
         self.neighbors.forget(|place| place.interface == index, &mut deeds);
         self.carry_out(deeds);
-        self.publish();
-        self.detach(name);
-        let Some(attached) = self.interfaces.remove(name) else { return };
-        self.nexthops.remove_adjacency(attached.glean);
-        self.nexthops.remove_adjacency(attached.local);
-        self.publish();
-        // No worker knows the interface any more: its counters are final.
-        self.keep_drops_of(&attached);
+        if let Some(place) = self.tables.interfaces.get_mut(index as usize) {
+            *place = None;
+        }
+        self.stale = true;
+        let Some(gone) = self.interfaces.remove(name) else { return };
+        self.nexthops.remove_adjacency(gone.glean);
+        self.nexthops.remove_adjacency(gone.local);
+        self.leaving.push(gone);
+    }
+
+    /// Closes the ports of interfaces that are gone from the workers' tables.
+    pub(crate) fn close_leaving(&mut self) {
+        for mut gone in std::mem::take(&mut self.leaving) {
+            self.detach(&mut gone);
+            self.keep_drops_of(&gone);
+        }
     }
 
     /// What packets of an interface that goes were dropped for stays in the balance.
@@ -311,12 +328,7 @@ impl Control {
                 routes.push((Ipv4Net::from(edge), RouteSource::Connected, self.single(local)));
             }
         }
-        self.publish();
-        for (prefix, source, group) in routes {
-            self.set_route(prefix, source, group)?;
-        }
-        self.sflow.agent_may_change(self.config.sflow_agent());
-        Ok(())
+        routes.into_iter().try_for_each(|(prefix, source, group)| self.set_route_soon(prefix, source, group))
     }
 
     fn remove_address(&mut self, name: &str, address: Ipv4Net) {
@@ -337,8 +349,6 @@ impl Control {
             self.neighbors.forget(|place| place.interface == index && subnet.contains(&Ipv4Addr::from(place.address)), &mut deeds);
             self.carry_out(deeds);
         }
-        self.publish();
-        self.sflow.agent_may_change(self.config.sflow_agent());
     }
 
     fn set_static(&mut self, interface: &str, address: Ipv4Addr, mac: Option<MacAddr>) {
@@ -376,8 +386,7 @@ impl Control {
                 self.nexthops.acquire(group).map_err(|error| error.to_string())?
             }
         };
-        self.publish();
-        self.set_route(prefix, RouteSource::Static, group)
+        self.set_route_soon(prefix, RouteSource::Static, group)
     }
 
     fn let_go(&mut self, via: &Via) {

@@ -61,6 +61,12 @@ pub(crate) struct Control {
     pub(crate) published: Arc<Published<Tables>>,
     pub(crate) fib: Fib4Writer,
     pub(crate) nexthops: NexthopTable,
+    /// Whether the master tables' interfaces differ from what workers see.
+    pub(crate) stale: bool,
+    /// Routes whose groups workers do not see yet, in the order in which they were asked for.
+    pub(crate) waiting_routes: Vec<(Ipv4Net, RouteSource, u32)>,
+    /// Interfaces that are out of the master tables and closed once workers do not see them.
+    pub(crate) leaving: Vec<Attached>,
     pub(crate) blackhole: u32,
     /// All routes, also those that another source hides.
     pub(crate) routes: BTreeMap<Ipv4Net, BTreeMap<RouteSource, u32>>,
@@ -139,6 +145,7 @@ impl Control {
             self.tables.interfaces.resize(place + 1, None);
         }
         self.tables.interfaces[place] = Some(Arc::new(Entry { interface, drops }));
+        self.stale = true;
     }
 
     /// Publishes the master tables and waits until every worker sees them.
@@ -154,6 +161,37 @@ impl Control {
             std::thread::sleep(Duration::from_micros(20));
         }
         self.domain.reclaim();
+        self.stale = false;
+    }
+
+    /// Publishes what changed, if anything did, and then the routes that waited for it.
+    pub(crate) fn settle(&mut self) -> Result<(), String> {
+        if self.stale || self.nexthops.is_changed() {
+            self.publish();
+        }
+        let mut result = Ok(());
+        for (prefix, source, group) in std::mem::take(&mut self.waiting_routes) {
+            result = result.and(self.set_route(prefix, source, group));
+        }
+        self.close_leaving();
+        result
+    }
+
+    /// As [`Control::settle`], where nobody waits for the result.
+    pub(crate) fn settle_or_log(&mut self) {
+        if let Err(error) = self.settle() {
+            tracing::error!("{error}");
+        }
+    }
+
+    /// Adds a route, at once when workers know its group, else with the next [`Control::settle`]: so
+    /// a thousand routes of one change need one publication.
+    pub(crate) fn set_route_soon(&mut self, prefix: Ipv4Net, source: RouteSource, group: u32) -> Result<(), String> {
+        if self.waiting_routes.is_empty() && !self.nexthops.is_changed() {
+            return self.set_route(prefix, source, group);
+        }
+        self.waiting_routes.push((prefix, source, group));
+        Ok(())
     }
 
     /// The group that consists of one adjacency.
@@ -174,6 +212,9 @@ impl Control {
 
     /// Takes the route of a source away; what it hid shows again.
     pub(crate) fn unset_route(&mut self, prefix: Ipv4Net, source: RouteSource) {
+        if !self.waiting_routes.is_empty() {
+            self.settle_or_log();
+        }
         let Some(sources) = self.routes.get_mut(&prefix) else { return };
         let old = sources.remove(&source);
         let empty = sources.is_empty();
@@ -204,6 +245,7 @@ impl Control {
             }
         }
         self.carry_out(deeds);
+        self.settle_or_log();
     }
 
     fn take_event(&mut self, event: Event, now: u64, deeds: &mut Vec<Deed>) {
@@ -221,26 +263,21 @@ impl Control {
         let used = |place: Place| adjacencies.get(&place).and_then(|&number| nexthops.adjacency(number)).is_some_and(|it| it.take_used());
         self.neighbors.tick(now, used, &mut deeds);
         self.carry_out(deeds);
+        self.settle_or_log();
     }
 
-    /// Does what the neighbour table asks for. Tables are published once for all new neighbours.
+    /// Does what the neighbour table asks for. Routes to new neighbours wait for [`Control::settle`],
+    /// which comes here when packets wait for them, else with the caller.
     pub(crate) fn carry_out(&mut self, deeds: Vec<Deed>) {
-        let mut created = Vec::new();
         for deed in &deeds {
-            if let Deed::Create(place) = deed {
-                created.extend(self.create_neighbor(*place).map(|group| (*place, group)));
-            }
-            if let Deed::Update(place, state, mac) = deed {
-                self.update_neighbor(*place, *state, *mac);
+            match deed {
+                Deed::Create(place) => self.create_neighbor(*place),
+                Deed::Update(place, state, mac) => self.update_neighbor(*place, *state, *mac),
+                _ => {}
             }
         }
-        if !created.is_empty() {
-            self.publish();
-            for (place, group) in created {
-                if let Err(error) = self.set_route(Ipv4Net::from(Ipv4Addr::from(place.address)), RouteSource::Neighbor, group) {
-                    tracing::warn!("{error}");
-                }
-            }
+        if deeds.iter().any(|deed| matches!(deed, Deed::Release(_))) {
+            self.settle_or_log();
         }
         for deed in deeds {
             match deed {
@@ -256,13 +293,16 @@ impl Control {
         }
     }
 
-    /// Makes the adjacency of a neighbour; returns its group.
-    fn create_neighbor(&mut self, place: Place) -> Option<u32> {
-        let interface = self.tables.interface(place.interface)?;
+    /// Makes the adjacency of a neighbour and its route.
+    fn create_neighbor(&mut self, place: Place) {
+        let Some(interface) = self.tables.interface(place.interface) else { return };
         let adjacency = Adjacency::neighbor(place.interface, place.address, interface.mtu, interface.mac.0);
         let number = self.nexthops.add_adjacency(adjacency);
         self.adjacencies.insert(place, number);
-        Some(self.single(number))
+        let group = self.single(number);
+        if let Err(error) = self.set_route_soon(Ipv4Net::from(Ipv4Addr::from(place.address)), RouteSource::Neighbor, group) {
+            tracing::warn!("{error}");
+        }
     }
 
     fn update_neighbor(&mut self, place: Place, state: NeighborState, mac: MacAddr) {
@@ -318,18 +358,15 @@ impl Control {
     /// Looks at every port: link changes, devices that vanished or came back.
     pub(crate) fn watch_links(&mut self) {
         let names: Vec<String> = self.interfaces.keys().cloned().collect();
-        let mut changed = false;
         for name in names {
-            changed |= self.watch_link(&name);
+            self.watch_link(&name);
         }
-        if changed {
-            self.publish();
-        }
+        self.settle_or_log();
     }
 
-    fn watch_link(&mut self, name: &str) -> bool {
-        let Some(attached) = self.interfaces.get_mut(name) else { return false };
-        let Some(port) = &mut attached.port else { return false };
+    fn watch_link(&mut self, name: &str) {
+        let Some(attached) = self.interfaces.get_mut(name) else { return };
+        let Some(port) = &mut attached.port else { return };
         let (link, back) = (port.link(), port.should_reopen());
         let before = std::mem::replace(&mut attached.link, link);
         let index = attached.index;
@@ -338,10 +375,10 @@ impl Control {
                 Ok(()) => tracing::info!("{name}: the device is back, the port is open again"),
                 Err(error) => tracing::warn!("{name}: the device is back, but {error}"),
             }
-            return true;
+            return;
         }
         if before.up == link.up {
-            return false;
+            return;
         }
         if link.up {
             tracing::info!("{name}: link is up");
@@ -353,7 +390,6 @@ impl Control {
         }
         self.set_paths_up(index, link.up);
         self.refresh(name);
-        true
     }
 
     /// Takes the paths over an interface out of their groups, or in again: one write a group.

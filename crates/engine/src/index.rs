@@ -4,7 +4,7 @@
 //! configuration and through restarts, when there is a file to keep it in. Numbers begin at 1 and are
 //! never given to another name while the file lives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -17,18 +17,19 @@ pub(crate) struct Indexes {
     numbers: BTreeMap<String, u32>,
     next: u32,
     file: Option<PathBuf>,
+    changed: bool,
 }
 
 impl Indexes {
     /// Reads the numbers from `file`, if there is one. Lines that make no sense are left out.
     pub(crate) fn load(file: Option<&Path>) -> Indexes {
         let text = file.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
-        let mut indexes = Indexes { numbers: BTreeMap::new(), next: 1, file: file.map(Path::to_owned) };
+        let mut indexes = Indexes { numbers: BTreeMap::new(), next: 1, file: file.map(Path::to_owned), changed: false };
+        let mut taken = BTreeSet::new();
         for line in text.lines().take(MOST) {
             let Some((number, name)) = line.split_once(' ') else { continue };
             let Ok(number) = number.parse::<u32>() else { continue };
-            let taken = indexes.numbers.values().any(|&other| other == number);
-            if number > 0 && number < 1 << 24 && !taken {
+            if number > 0 && number < 1 << 24 && taken.insert(number) {
                 indexes.numbers.insert(name.to_owned(), number);
                 indexes.next = indexes.next.max(number + 1);
             }
@@ -36,7 +37,7 @@ impl Indexes {
         indexes
     }
 
-    /// The number of `name`, a new one if need be; then the file is written anew.
+    /// The number of `name`, a new one if need be; [`Indexes::keep`] then writes it down.
     pub(crate) fn of(&mut self, name: &str) -> u32 {
         if let Some(&number) = self.numbers.get(name) {
             return number;
@@ -44,10 +45,18 @@ impl Indexes {
         let number = self.next;
         self.next += 1;
         self.numbers.insert(name.to_owned(), number);
+        self.changed = true;
+        number
+    }
+
+    /// Writes new numbers to the file, once for all of them.
+    pub(crate) fn keep(&mut self) {
+        if !std::mem::take(&mut self.changed) {
+            return;
+        }
         if let Err(error) = self.save() {
             tracing::warn!("interface numbers could not be saved, they may change at the next start: {error}");
         }
-        number
     }
 
     /// Writes beside the file and renames, so that a crash leaves the old or the new one.
@@ -76,6 +85,7 @@ mod tests {
         let file = folder.join("ifindex");
         let mut indexes = Indexes::load(Some(&file));
         assert_eq!((indexes.of("xe0"), indexes.of("xe1"), indexes.of("xe0")), (1, 2, 1));
+        indexes.keep();
         let mut again = Indexes::load(Some(&file));
         assert_eq!((again.of("xe1"), again.of("xe2")), (2, 3));
         std::fs::write(&file, "7 a\n7 b\nx y\n0 z\n\u{0}").unwrap();

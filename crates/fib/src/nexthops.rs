@@ -205,6 +205,12 @@ impl NexthopTable {
         self.snapshot.get_or_insert_with(make).clone()
     }
 
+    /// Whether something changed since the last snapshot, so that groups may be missing from it.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.snapshot.is_none()
+    }
+
     /// Adds an adjacency; returns its number.
     pub fn add_adjacency(&mut self, adjacency: Adjacency) -> u32 {
         self.snapshot = None;
