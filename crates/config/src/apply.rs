@@ -82,7 +82,9 @@ fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
         Step::NeedsRestart { change } => match change {
             RestartChange::Workers { from, to } => set(&mut config.workers, from, to),
             RestartChange::Buffers { from, to } => set(&mut config.buffers, from, to),
-            RestartChange::Api { from, to } => set(&mut config.api, from, to),
+            RestartChange::Api { from, to } => set(&mut config.api, from.as_ref(), to.as_ref()),
+            RestartChange::LogFormat { from, to } => set(&mut config.logging.format, from, to),
+            RestartChange::History { from, to } => set(&mut config.history, from, to),
         },
         // The steps about one interface were taken by `fit`.
         _ => None,

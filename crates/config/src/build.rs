@@ -5,6 +5,7 @@
 //! run. Lists are kept with the indices of their items beside the model, whose maps and sets have
 //! forgotten them, because the third pass must point at the second of two equal things.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,8 +15,9 @@ use serde::Deserialize;
 use serde::de::value::{Error as WordError, StrDeserializer};
 
 use crate::device::{Device, Stream};
-use crate::model::{Api, Buffers, Collector, Config, Interface, Logging, NeighborKey, Path, Sflow, Via, Workers};
+use crate::model::{Config, Interface, NeighborKey, Path, Via};
 use crate::scalar::{MacAddr, decimal};
+use crate::settings::{Api, Buffers, Collector, History, Listen, Logging, Metrics, Sflow, Tls, Token, Workers};
 use crate::tree::{Content, Node};
 use crate::value;
 
@@ -30,6 +32,8 @@ pub(crate) struct Candidate {
 
 /// An own address and the item of its list.
 pub(crate) struct AddressItem {
+    /// `interfaces` or `loopbacks`.
+    pub(crate) section: &'static str,
     pub(crate) interface: String,
     pub(crate) item: usize,
     pub(crate) net: Ipv4Net,
@@ -75,6 +79,13 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
         let interface = interface(&entry.value, &entry.key, &mut addresses);
         config.interfaces.insert(entry.key.clone().into_owned(), interface);
     }
+    for entry in root.value("taps").map_or(&[][..], Node::entries) {
+        tap(root, &entry.key, &entry.value, &mut config);
+    }
+    for entry in root.value("loopbacks").map_or(&[][..], Node::entries) {
+        let loopback = loopback(&entry.value, &entry.key, &mut addresses);
+        config.interfaces.insert(entry.key.clone().into_owned(), loopback);
+    }
     let section = |key: &str, read: &mut dyn FnMut(&Node<'_>)| {
         if let Some(node) = root.value(key) {
             read(node);
@@ -83,8 +94,11 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
     section("sflow", &mut |node| config.sflow = sflow(node));
     section("workers", &mut |node| config.workers = workers(node));
     section("buffers", &mut |node| config.buffers = buffers(node));
-    section("api", &mut |node| config.api = Api { socket: file(node, "socket").unwrap_or_else(|| Api::default().socket) });
-    section("logging", &mut |node| config.logging = Logging { level: word(node, "level").unwrap_or_default() });
+    section("api", &mut |node| config.api = api(node));
+    section("logging", &mut |node| {
+        config.logging = Logging { level: word(node, "level").unwrap_or_default(), format: word(node, "format").unwrap_or_default() };
+    });
+    section("history", &mut |node| config.history = history(node));
     let routes = items(root, "routes").filter_map(|(item, node)| route(item, node)).collect();
     let neighbors = items(root, "neighbors").filter_map(|(item, node)| neighbor(item, node)).collect();
     Candidate { config, addresses, routes, neighbors }
@@ -131,13 +145,42 @@ fn interface(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> I
     };
     interface.mtu = number(node, "mtu").unwrap_or(interface.mtu);
     interface.rx_queue_workers = items(node, "rx-queue-workers").map(|(_, node)| node.text().and_then(decimal).unwrap_or(0)).collect();
-    for (item, node) in items(node, "addresses") {
-        if let Some(net) = node.text().and_then(|text| value::own_address(text).ok()) {
-            interface.addresses.insert(net);
-            addresses.push(AddressItem { interface: name.to_owned(), item, net });
-        }
-    }
+    interface.addresses = own_addresses(node, "interfaces", name, addresses);
     interface
+}
+
+fn own_addresses(node: &Node<'_>, section: &'static str, name: &str, all: &mut Vec<AddressItem>) -> BTreeSet<Ipv4Net> {
+    let net = |node: &Node<'_>| node.text().and_then(|text| value::own_address(text).ok());
+    let of_this = items(node, "addresses").filter_map(|(item, node)| Some((item, net(node)?)));
+    let before = all.len();
+    all.extend(of_this.map(|(item, net)| AddressItem { section, interface: name.to_owned(), item, net }));
+    all.iter().skip(before).map(|it| it.net).collect()
+}
+
+fn loopback(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> Interface {
+    let mut loopback = Interface {
+        description: text(node, "description"),
+        device: Some(Device::Loopback),
+        mac: parsed(node, "mac"),
+        addresses: own_addresses(node, "loopbacks", name, addresses),
+        ..Interface::default()
+    };
+    loopback.mtu = number(node, "mtu").unwrap_or(loopback.mtu);
+    loopback
+}
+
+/// A TAP in vppcfg's form becomes the device of the interface of the same name.
+fn tap(root: &Node<'_>, name: &str, node: &Node<'_>, config: &mut Config) {
+    let host = node.value("host");
+    let has_mtu = root.value("interfaces").and_then(|it| it.value(name)).is_some_and(|it| it.value("mtu").is_some());
+    let interface = config.interfaces.entry(name.to_owned()).or_default();
+    if let Some(mtu) = host.and_then(|host| number(host, "mtu")).filter(|_| !has_mtu) {
+        interface.mtu = mtu;
+    }
+    if interface.device.is_none() {
+        interface.device = host.and_then(|host| Some(Device::Tap { name: text(host, "name")?, host_mac: parsed(host, "mac") }));
+    }
+    interface.description = interface.description.take().or_else(|| text(node, "description"));
 }
 
 fn device(node: &Node<'_>) -> Option<Device> {
@@ -147,7 +190,7 @@ fn device(node: &Node<'_>) -> Option<Device> {
             queues: number(node, "queues").unwrap_or(1),
             mode: word(node, "mode").unwrap_or_default(),
         }),
-        "tap" => Some(Device::Tap { name: text(node, "name")? }),
+        "tap" => Some(Device::Tap { name: text(node, "name")?, host_mac: parsed(node, "host-mac") }),
         "pcap" => Some(Device::Pcap { input: file(node, "input"), output: file(node, "output") }),
         "null" => Some(Device::Null),
         "generator" => Some(Device::Generator { streams: items(node, "streams").filter_map(|(_, node)| stream(node)).collect() }),
@@ -232,4 +275,37 @@ fn buffers(node: &Node<'_>) -> Buffers {
         per_numa: number(node, "per-numa").unwrap_or(Buffers::default().per_numa),
         hugepages: word(node, "hugepages").unwrap_or_default(),
     }
+}
+
+fn api(node: &Node<'_>) -> Api {
+    Api {
+        socket: file(node, "socket").unwrap_or_else(|| Api::default().socket),
+        group: text(node, "group"),
+        read_only_group: text(node, "read-only-group"),
+        listen: items(node, "listen").filter_map(|(_, node)| listen(node)).collect(),
+        tokens: items(node, "tokens").filter_map(|(_, node)| token(node)).collect(),
+        metrics: node.value("metrics").and_then(metrics),
+    }
+}
+
+fn listen(node: &Node<'_>) -> Option<Listen> {
+    let port = number(node, "port").unwrap_or(Listen::default_port());
+    Some(Listen { address: parsed(node, "address")?, port, tls: node.value("tls").and_then(tls) })
+}
+
+fn tls(node: &Node<'_>) -> Option<Tls> {
+    Some(Tls { certificate: file(node, "certificate")?, key: file(node, "key")?, client_ca: file(node, "client-ca") })
+}
+
+fn token(node: &Node<'_>) -> Option<Token> {
+    Some(Token { name: text(node, "name")?, role: word(node, "role").unwrap_or_default(), sha256: parsed(node, "sha256")? })
+}
+
+fn metrics(node: &Node<'_>) -> Option<Metrics> {
+    Some(Metrics { address: parsed(node, "address")?, port: number(node, "port").unwrap_or(Metrics::default_port()) })
+}
+
+fn history(node: &Node<'_>) -> History {
+    let default = History::default();
+    History { directory: file(node, "directory").unwrap_or(default.directory), keep: number(node, "keep").unwrap_or(default.keep) }
 }

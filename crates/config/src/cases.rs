@@ -108,7 +108,8 @@ fn correct_cases_survive_being_written_and_read_again() {
         let written = serde_json::to_string_pretty(&config).unwrap();
         let again = crate::check("written", &written).unwrap();
         assert_eq!(again.0, config, "{}", file.display());
-        assert_eq!(again.1.len(), warnings.len(), "{}", file.display());
+        // Keys without effect are not written, and nothing is said of them again.
+        assert!(again.1.iter().all(|it| warnings.iter().any(|first| first.message == it.message)), "{}", file.display());
         let typed: crate::Config = serde_json::from_str(&written).unwrap();
         assert_eq!(typed, config, "{}", file.display());
     }

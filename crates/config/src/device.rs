@@ -11,7 +11,7 @@ use crate::scalar::{Ipv4Range, MacAddr, PortRange};
 
 /// The thing behind an interface that packets come from and go to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "driver", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "driver", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Device {
     /// AF_XDP sockets on a Linux network device.
     AfXdp {
@@ -28,6 +28,9 @@ pub enum Device {
     Tap {
         /// The Linux name it gets.
         name: String,
+        /// The MAC address of the Linux end; made up by the kernel when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host_mac: Option<MacAddr>,
     },
     /// Capture files: read what arrives, write what leaves.
     Pcap {
@@ -45,6 +48,9 @@ pub enum Device {
         /// The streams, which take turns.
         streams: Vec<Stream>,
     },
+    /// Nothing at all: the interface is always up, and its addresses answer. In the file it has a
+    /// section of its own, `loopbacks`.
+    Loopback,
 }
 
 fn one_queue() -> u16 {
@@ -61,6 +67,7 @@ impl Device {
             Self::Pcap { .. } => "pcap",
             Self::Null => "null",
             Self::Generator { .. } => "generator",
+            Self::Loopback => "loopback",
         }
     }
 
@@ -68,8 +75,8 @@ impl Device {
     #[must_use]
     pub fn linux_name(&self) -> Option<&str> {
         match self {
-            Self::AfXdp { name, .. } | Self::Tap { name } => Some(name),
-            Self::Pcap { .. } | Self::Null | Self::Generator { .. } => None,
+            Self::AfXdp { name, .. } | Self::Tap { name, .. } => Some(name),
+            Self::Pcap { .. } | Self::Null | Self::Generator { .. } | Self::Loopback => None,
         }
     }
 
@@ -78,6 +85,7 @@ impl Device {
     pub fn queues(&self) -> u16 {
         match self {
             Self::AfXdp { queues, .. } => *queues,
+            Self::Loopback => 0,
             _ => 1,
         }
     }
@@ -88,7 +96,7 @@ impl std::fmt::Display for Device {
         f.write_str(self.driver())?;
         match self {
             Self::AfXdp { name, queues, .. } if *queues > 1 => write!(f, " {name}, {queues} queues"),
-            Self::AfXdp { name, .. } | Self::Tap { name } => write!(f, " {name}"),
+            Self::AfXdp { name, .. } | Self::Tap { name, .. } => write!(f, " {name}"),
             Self::Pcap { input, output } => {
                 if let Some(input) = input {
                     write!(f, " from {}", input.display())?;
@@ -98,7 +106,7 @@ impl std::fmt::Display for Device {
                 }
                 Ok(())
             }
-            Self::Null => Ok(()),
+            Self::Null | Self::Loopback => Ok(()),
             Self::Generator { streams } => write!(f, " with {} streams", streams.len()),
         }
     }

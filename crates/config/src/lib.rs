@@ -28,23 +28,26 @@ mod plan;
 mod reference;
 mod scalar;
 mod semantics;
+mod settings;
 mod step;
 mod suggest;
 mod tree;
 mod value;
 mod walk;
+mod written;
 
 pub use apply::{StepMisfit, apply_to_model};
 pub use check::{check, check_bytes, check_with_limits};
 pub use device::{Device, Stream, StreamProtocol, XdpMode};
 pub use diagnostic::{Diagnostic, Excerpt, Severity};
 pub use ipnet::Ipv4Net;
-pub use model::{
-    AdminState, Api, Buffers, Collector, Config, Hugepages, Idle, Interface, LogLevel, Logging, NeighborKey, Path, Sflow, SflowEncoding,
-    Via, Workers,
-};
+pub use model::{AdminState, Config, Interface, NeighborKey, Path, Via};
 pub use plan::plan;
 pub use reference::reference;
-pub use scalar::{Ipv4Range, MacAddr, NotAValue, PortRange};
+pub use scalar::{Ipv4Range, MacAddr, NotAValue, PortRange, Sha256};
+pub use settings::{
+    Api, Buffers, Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Logging, Metrics, Role, Sflow, SflowEncoding, Tls,
+    Token, Workers,
+};
 pub use step::{Phase, RestartChange, Step};
 pub use tree::Limits;

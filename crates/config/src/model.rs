@@ -5,33 +5,32 @@
 //! what identifies the thing (an interface's name, a route's prefix), so that two configurations
 //! that mean the same are equal, in whatever order the file was written.
 //!
-//! Serde gives the shape of the file: a `Config` serialised to JSON (which is YAML, too) is a
+//! Serde gives the shape of the file (`written.rs`): a `Config` serialised to JSON (which is YAML, too) is a
 //! file that `check` accepts and reads back as the same value. Values that come in by
 //! deserialisation are typed but not validated; only `check` looks at ranges and references.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
 
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
 use crate::device::Device;
 use crate::scalar::MacAddr;
+use crate::settings::{Api, Buffers, History, Logging, Sflow, Workers};
+use crate::written::Written;
 
 /// The whole configuration of one router.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+#[serde(from = "Written", into = "Written")]
 pub struct Config {
-    /// Interfaces by name.
+    /// Interfaces by name, loopbacks and TAPs among them.
     pub interfaces: BTreeMap<String, Interface>,
     /// How sampled interfaces are sampled and where samples go.
     pub sflow: Sflow,
     /// Static routes by prefix; no prefix has host bits.
-    #[serde(with = "lists::routes")]
     pub routes: BTreeMap<Ipv4Net, Via>,
     /// Static ARP entries.
-    #[serde(with = "lists::neighbors")]
     pub neighbors: BTreeMap<NeighborKey, MacAddr>,
     /// Worker threads.
     pub workers: Workers,
@@ -41,14 +40,23 @@ pub struct Config {
     pub api: Api,
     /// What is logged.
     pub logging: Logging,
+    /// Where applied configurations are kept.
+    pub history: History,
 }
 
 impl Config {
-    /// An empty router with the same workers, buffers and API as `wanted`: what a router starts
+    /// An empty router with those settings of `wanted` that are read once: what a router starts
     /// from, so that the plan from here to `wanted` needs no restart.
     #[must_use]
     pub fn start_of(wanted: &Self) -> Self {
-        Self { workers: wanted.workers.clone(), buffers: wanted.buffers, api: wanted.api.clone(), ..Self::default() }
+        Self {
+            workers: wanted.workers.clone(),
+            buffers: wanted.buffers,
+            api: wanted.api.clone(),
+            logging: Logging { format: wanted.logging.format, ..Logging::default() },
+            history: wanted.history.clone(),
+            ..Self::default()
+        }
     }
 
     /// Names of interfaces that have nothing behind them.
@@ -109,6 +117,14 @@ pub struct Interface {
     /// The worker of receive queue 0, 1, …; queues beyond the list are placed by the router.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rx_queue_workers: Vec<u16>,
+}
+
+impl Interface {
+    /// Whether there is nothing behind it, and it only has addresses.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        self.device == Some(Device::Loopback)
+    }
 }
 
 impl Default for Interface {
@@ -212,249 +228,4 @@ pub struct NeighborKey {
     pub interface: String,
     /// Its address.
     pub address: Ipv4Addr,
-}
-
-/// The settings of the sFlow sampler and agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
-pub struct Sflow {
-    /// One packet in this many is sampled; 0 = none.
-    pub sampling_rate: u32,
-    /// Seconds between two reports of an interface's counters; 0 = never.
-    pub polling_interval: u32,
-    /// Bytes of each sampled packet that are reported.
-    pub header_bytes: u16,
-    /// The form of samples.
-    pub encoding: SflowEncoding,
-    /// The address the agent goes by; the lowest own address when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<IpAddr>,
-    /// Tells several agents with one address apart.
-    pub agent_sub_id: u32,
-    /// The largest datagram that is sent, in bytes of UDP payload.
-    pub datagram_bytes: u16,
-    /// Where datagrams go, each to all.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub collectors: Vec<Collector>,
-}
-
-impl Default for Sflow {
-    fn default() -> Self {
-        Self {
-            sampling_rate: 10_000,
-            polling_interval: 20,
-            header_bytes: 128,
-            encoding: SflowEncoding::Expanded,
-            agent: None,
-            agent_sub_id: 0,
-            datagram_bytes: 1400,
-            collectors: Vec::new(),
-        }
-    }
-}
-
-/// Which of the two forms of sFlow version 5 an agent speaks; it never mixes them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SflowEncoding {
-    /// 32-bit interface indices, each with its format apart.
-    #[default]
-    Expanded,
-    /// Source and format in one word: interface indices below 2^24 only.
-    Compact,
-}
-
-/// A place that sFlow datagrams are sent to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Collector {
-    /// Its address.
-    pub address: IpAddr,
-    /// Its UDP port.
-    #[serde(default = "Collector::default_port")]
-    pub port: u16,
-}
-
-impl Collector {
-    /// The port that IANA gave to sFlow.
-    #[must_use]
-    pub const fn default_port() -> u16 {
-        6343
-    }
-}
-
-/// Worker threads of the packet path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
-pub struct Workers {
-    /// The core of worker 0, 1, …; empty = the kernel chooses. Not empty, it has `count` cores.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub cores: Vec<u16>,
-    /// How many workers.
-    pub count: u16,
-    /// What a worker does without packets.
-    pub idle: Idle,
-}
-
-impl Default for Workers {
-    fn default() -> Self {
-        Self { cores: Vec::new(), count: 1, idle: Idle::Sleep }
-    }
-}
-
-/// What a worker does when there are no packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Idle {
-    /// Looks again at once: lowest latency, a core always busy.
-    Poll,
-    /// Waits for the kernel to wake it.
-    #[default]
-    Sleep,
-}
-
-/// Packet memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
-pub struct Buffers {
-    /// Buffers in the pool of each NUMA node.
-    pub per_numa: u32,
-    /// Whether the pool lies in hugepages.
-    pub hugepages: Hugepages,
-}
-
-impl Default for Buffers {
-    fn default() -> Self {
-        Self { per_numa: 16_384, hugepages: Hugepages::Auto }
-    }
-}
-
-/// Whether hugepages are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Hugepages {
-    /// When there are enough free ones.
-    #[default]
-    Auto,
-    /// Never.
-    Off,
-}
-
-/// Where the API listens.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
-pub struct Api {
-    /// The Unix socket.
-    pub socket: PathBuf,
-}
-
-impl Default for Api {
-    fn default() -> Self {
-        Self { socket: PathBuf::from("/run/weir/api.sock") }
-    }
-}
-
-/// What is logged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
-pub struct Logging {
-    /// Messages below this level are not written.
-    pub level: LogLevel,
-}
-
-/// How much is logged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LogLevel {
-    /// Only what went wrong.
-    Error,
-    /// Also what looks wrong.
-    Warn,
-    /// Also what happened.
-    #[default]
-    Info,
-    /// Also how.
-    Debug,
-    /// Everything.
-    Trace,
-}
-
-impl LogLevel {
-    /// The level's word in the file.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-            Self::Trace => "trace",
-        }
-    }
-}
-
-/// The file writes routes and neighbours as lists; the model keys them.
-mod lists {
-    use std::collections::BTreeMap;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) mod routes {
-        use super::{BTreeMap, Deserialize, Deserializer, Serialize, Serializer};
-        use crate::model::Via;
-        use ipnet::Ipv4Net;
-
-        #[derive(Serialize)]
-        struct Written<'a> {
-            prefix: Ipv4Net,
-            via: &'a Via,
-        }
-
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Read {
-            prefix: Ipv4Net,
-            via: Via,
-        }
-
-        pub(in crate::model) fn serialize<S: Serializer>(routes: &BTreeMap<Ipv4Net, Via>, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.collect_seq(routes.iter().map(|(prefix, via)| Written { prefix: *prefix, via }))
-        }
-
-        pub(in crate::model) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Ipv4Net, Via>, D::Error> {
-            let list = Vec::<Read>::deserialize(deserializer)?;
-            Ok(list.into_iter().map(|route| (route.prefix.trunc(), route.via)).collect())
-        }
-    }
-
-    pub(super) mod neighbors {
-        use super::{BTreeMap, Deserialize, Deserializer, Serialize, Serializer};
-        use crate::model::NeighborKey;
-        use crate::scalar::MacAddr;
-        use std::net::Ipv4Addr;
-
-        #[derive(Serialize, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Entry {
-            interface: String,
-            address: Ipv4Addr,
-            mac: MacAddr,
-        }
-
-        pub(in crate::model) fn serialize<S: Serializer>(
-            neighbors: &BTreeMap<NeighborKey, MacAddr>,
-            serializer: S,
-        ) -> Result<S::Ok, S::Error> {
-            let entry = |(key, mac): (&NeighborKey, &MacAddr)| Entry { interface: key.interface.clone(), address: key.address, mac: *mac };
-            serializer.collect_seq(neighbors.iter().map(entry))
-        }
-
-        pub(in crate::model) fn deserialize<'de, D: Deserializer<'de>>(
-            deserializer: D,
-        ) -> Result<BTreeMap<NeighborKey, MacAddr>, D::Error> {
-            let list = Vec::<Entry>::deserialize(deserializer)?;
-            let keyed = |entry: Entry| (NeighborKey { interface: entry.interface, address: entry.address }, entry.mac);
-            Ok(list.into_iter().map(keyed).collect())
-        }
-    }
 }

@@ -247,8 +247,16 @@ impl Planner<'_> {
             self.add(Step::NeedsRestart { change: RestartChange::Buffers { from, to } });
         }
         if self.model.api != self.wanted.api {
-            let (from, to) = (self.model.api.clone(), self.wanted.api.clone());
+            let (from, to) = (Box::new(self.model.api.clone()), Box::new(self.wanted.api.clone()));
             self.add(Step::NeedsRestart { change: RestartChange::Api { from, to } });
+        }
+        if self.model.logging.format != self.wanted.logging.format {
+            let (from, to) = (self.model.logging.format, self.wanted.logging.format);
+            self.add(Step::NeedsRestart { change: RestartChange::LogFormat { from, to } });
+        }
+        if self.model.history != self.wanted.history {
+            let (from, to) = (self.model.history.clone(), self.wanted.history.clone());
+            self.add(Step::NeedsRestart { change: RestartChange::History { from, to } });
         }
     }
 }

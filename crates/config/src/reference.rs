@@ -53,12 +53,17 @@ const RULES: &str = "
 - An own address is not the network or broadcast address of its subnet, unless its length is 31 or 32 (RFC 3021).
 - Each next hop and each static neighbour lies in a connected subnet (of its `interface`, when it names one) and is not an own
   address. A prefix has one route.
+- A loopback stands under `loopbacks` and nowhere else. It is no end of a cross connect, and nobody is behind it: no next hop and
+  no static neighbour lies in its subnets.
+- An interface called `tapN` has an entry under `taps` or a `device`, not both. The MTU of both ends of a TAP is one.
 - `rx-queue-workers` names workers that run, for at most as many queues as the device serves.
 - `workers.count` and the number of `workers.cores` agree when both are given; a core is used once.
 - `sflow.datagram-bytes` holds a sample with `sflow.header-bytes`. Compact encoding needs interface indices below 2^24.
+- A listener of the API without `tls` has a loopback address. There are tokens, or it has a `client-ca`. No two listeners want one
+  port of an address; names and hashes of tokens are used once; `group` and `read-only-group` differ.
 
 It is a warning, and no error, when an interface is sampled but there is no collector or the rate is 0, when there are collectors
-but nothing is sampled, and when a route is for a connected subnet.
+but nothing is sampled, when a route is for a connected subnet, and when a TAP has ring sizes.
 
 ## What a file may be
 

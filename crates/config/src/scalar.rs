@@ -134,6 +134,40 @@ impl FromStr for PortRange {
     }
 }
 
+/// A SHA-256 hash (FIPS 180-4).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Sha256(pub [u8; 32]);
+
+impl fmt::Display for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Sha256 {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        const WRONG: NotAValue = NotAValue("is not a SHA-256 hash of 64 hexadecimal digits");
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(WRONG);
+        }
+        let mut hash = [0u8; 32];
+        for (index, byte) in hash.iter_mut().enumerate() {
+            let pair = text.get(2 * index..2 * index + 2).ok_or(WRONG)?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| WRONG)?;
+        }
+        Ok(Self(hash))
+    }
+}
+
 /// A plain decimal number: no sign, no leading zero, no underscores, as the file must spell it.
 pub(crate) fn decimal<N: FromStr>(text: &str) -> Option<N> {
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -169,7 +203,7 @@ macro_rules! spelled {
         }
     )* };
 }
-spelled!(MacAddr, Ipv4Range, PortRange);
+spelled!(MacAddr, Ipv4Range, PortRange, Sha256);
 
 impl TryFrom<String> for MacAddr {
     type Error = NotAValue;
@@ -180,6 +214,14 @@ impl TryFrom<String> for MacAddr {
 }
 
 impl TryFrom<String> for Ipv4Range {
+    type Error = NotAValue;
+
+    fn try_from(text: String) -> Result<Self, NotAValue> {
+        text.parse()
+    }
+}
+
+impl TryFrom<String> for Sha256 {
     type Error = NotAValue;
 
     fn try_from(text: String) -> Result<Self, NotAValue> {
@@ -214,6 +256,17 @@ mod tests {
         assert_eq!("7-9".parse::<PortRange>().unwrap(), PortRange { first: 7, last: 9 });
         for wrong in ["", "9-7", "65536", "a-b", "1-2-3", "+1"] {
             assert!(wrong.parse::<PortRange>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn hashes_are_read_and_written() {
+        let text = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00A08";
+        let hash: Sha256 = text.parse().unwrap();
+        assert_eq!((hash.0[0], hash.0[31]), (0x9f, 0x08));
+        assert_eq!(hash.to_string(), text.to_lowercase());
+        for wrong in ["", "9f", &text[..63], &"é".repeat(32), &format!("+{}", &text[1..])] {
+            assert!(wrong.parse::<Sha256>().is_err(), "{wrong}");
         }
     }
 

@@ -16,8 +16,9 @@ use std::net::Ipv4Addr;
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{AdminState, Api, Buffers, Interface, LogLevel, Sflow, Via, Workers};
+use crate::model::{AdminState, Interface, Via};
 use crate::scalar::MacAddr;
+use crate::settings::{Api, Buffers, History, LogFormat, LogLevel, Sflow, Workers};
 
 /// One change of the running router.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -207,12 +208,26 @@ pub enum RestartChange {
         /// As it is wanted.
         to: Buffers,
     },
-    /// Where the API listens.
+    /// Where the API listens, and who is let in.
     Api {
         /// As it is.
-        from: Api,
+        from: Box<Api>,
         /// As it is wanted.
-        to: Api,
+        to: Box<Api>,
+    },
+    /// The form of the log.
+    LogFormat {
+        /// As it is.
+        from: LogFormat,
+        /// As it is wanted.
+        to: LogFormat,
+    },
+    /// Where applied configurations are kept.
+    History {
+        /// As it is.
+        from: History,
+        /// As it is wanted.
+        to: History,
     },
 }
 
@@ -224,6 +239,8 @@ impl RestartChange {
             Self::Workers { .. } => "workers",
             Self::Buffers { .. } => "buffers",
             Self::Api { .. } => "api",
+            Self::LogFormat { .. } => "logging",
+            Self::History { .. } => "history",
         }
     }
 
@@ -232,6 +249,8 @@ impl RestartChange {
             Self::Workers { from, to } => Self::Workers { from: to, to: from },
             Self::Buffers { from, to } => Self::Buffers { from: to, to: from },
             Self::Api { from, to } => Self::Api { from: to, to: from },
+            Self::LogFormat { from, to } => Self::LogFormat { from: to, to: from },
+            Self::History { from, to } => Self::History { from: to, to: from },
         }
     }
 }

@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::Ipv4Net;
 
 use crate::diagnostic::quote;
-use crate::keys::Kind;
-use crate::scalar::{Ipv4Range, MacAddr, PortRange, decimal};
+use crate::keys::{Kind, Names};
+use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256, decimal};
 use crate::suggest::nearest;
 
 /// What is wrong with a value.
@@ -33,6 +33,7 @@ fn problem_with_help<T>(message: String, help: impl Into<String>) -> Result<T, P
 pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> {
     match kind {
         Kind::Whole(low, high) => whole(text, plain, low, high),
+        Kind::PowerOfTwo(low, high) => power_of_two(text, plain, low, high),
         Kind::Truth if truth(text).is_some() && plain => Ok(()),
         Kind::Truth if truth(text).is_some() => {
             problem_with_help(format!("{} in quotes is text", quote(text)), format!("write `{text}` without quotes"))
@@ -53,10 +54,16 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
         Kind::Neighbor => neighbor(text).map(drop),
         Kind::Via if text == "blackhole" => Ok(()),
         Kind::Via => neighbor(text).map(drop),
-        Kind::Ip => ip(text),
+        Kind::Ip => ip(text).and_then(|address| match address.is_unspecified() {
+            true => problem(format!("{} is no one's address", quote(text))),
+            false => Ok(()),
+        }),
+        Kind::ListenAddress => ip(text).map(drop),
+        Kind::UnixGroup => unix_group(text),
+        Kind::Sha256 => text.parse::<Sha256>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
         Kind::AddressRange => text.parse::<Ipv4Range>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
         Kind::PortRange => text.parse::<PortRange>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
-        Kind::Section | Kind::Named | Kind::List(..) | Kind::Unsupported => Ok(()),
+        Kind::Section | Kind::Named(_) | Kind::List(..) | Kind::Unsupported => Ok(()),
     }
 }
 
@@ -78,6 +85,17 @@ fn whole(text: &str, plain: bool, low: u64, high: u64) -> Result<(), Problem> {
         }
         None if digits => problem(format!("{} is too large", quote(text))),
         None => problem(format!("{} is not a whole number", quote(text))),
+    }
+}
+
+fn power_of_two(text: &str, plain: bool, low: u64, high: u64) -> Result<(), Problem> {
+    whole(text, plain, low, high)?;
+    match decimal::<u64>(text) {
+        Some(number) if !number.is_power_of_two() => {
+            let (below, above) = (number.next_power_of_two() / 2, number.next_power_of_two());
+            problem_with_help(format!("{number} is not a power of two"), format!("{below} or {above}"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -115,6 +133,16 @@ fn free_text(text: &str, most: usize) -> Result<(), Problem> {
     }
 }
 
+/// A key in a section of names.
+pub(crate) fn name(names: Names, text: &str) -> Result<(), Problem> {
+    let Names::Numbered(word, last) = names else { return interface_name(text) };
+    match names.numbers(text) {
+        Some(number) if number <= u64::from(last) => Ok(()),
+        Some(number) => problem_with_help(format!("the number {number} is too large"), format!("`{word}0` to `{word}{last}`")),
+        None => problem_with_help(format!("{} cannot be a name here", quote(text)), format!("`{word}0` to `{word}{last}`")),
+    }
+}
+
 /// The names an interface can have.
 pub(crate) fn interface_name(text: &str) -> Result<(), Problem> {
     const RIGHT: &str = "a letter, then up to 31 letters, digits, `.`, `_`, `/` or `-`, as in `xe0`";
@@ -133,6 +161,19 @@ fn linux_name(text: &str) -> Result<(), Problem> {
         );
     }
     Ok(())
+}
+
+/// What `groupadd` of shadow makes, and numbers of groups are not names.
+fn unix_group(text: &str) -> Result<(), Problem> {
+    let first = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$');
+    if first && text.len() <= 32 && text.bytes().all(inner) {
+        return Ok(());
+    }
+    problem_with_help(
+        format!("{} cannot be the name of a Unix group", quote(text)),
+        "a letter or `_`, then up to 31 letters, digits, `_`, `-` or `.`, as in `weir`",
+    )
 }
 
 fn mac(text: &str) -> Result<MacAddr, Problem> {
@@ -253,12 +294,8 @@ pub(crate) fn neighbor(text: &str) -> Result<Ipv4Addr, Problem> {
     problem(format!("{} is not an IPv4 address", quote(text)))
 }
 
-fn ip(text: &str) -> Result<(), Problem> {
-    match text.parse::<IpAddr>() {
-        Ok(address) if address.is_unspecified() => problem(format!("{} is no one's address", quote(text))),
-        Ok(_) => Ok(()),
-        Err(_) => problem(format!("{} is not an IP address", quote(text))),
-    }
+fn ip(text: &str) -> Result<IpAddr, Problem> {
+    text.parse().or_else(|_| problem(format!("{} is not an IP address", quote(text))))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use crate::diagnostic::{Place, quote};
 use crate::findings::{Findings, Remark, Segment};
-use crate::keys::{DRIVERS, Key, Kind, below, one_of};
+use crate::keys::{DRIVERS, Key, Kind, Names, below, one_of};
 use crate::suggest::nearest;
 use crate::tree::{Content, Entry, Node};
 use crate::value;
@@ -27,7 +27,7 @@ impl<'n> Walker<'n, '_, '_> {
     fn node(&mut self, row: &'static Key, node: &'n Node<'_>, key: Place) {
         match row.kind {
             Kind::Section => self.section(row, node, key),
-            Kind::Named => self.named(row, node),
+            Kind::Named(names) => self.named(row, node, names),
             Kind::List(least, most) => self.list(row, node, least, most),
             Kind::Via if matches!(node.content, Content::List(_)) => self.list(row, node, 1, 64),
             Kind::Unsupported => self.unsupported(row, key),
@@ -95,7 +95,7 @@ impl<'n> Walker<'n, '_, '_> {
         }
     }
 
-    fn named(&mut self, row: &'static Key, node: &'n Node<'_>) {
+    fn named(&mut self, row: &'static Key, node: &'n Node<'_>, names: Names) {
         let Some(entries) = self.map(row, node) else { return };
         let Some(child) = below(row.path).first() else { return };
         for entry in entries {
@@ -103,7 +103,7 @@ impl<'n> Walker<'n, '_, '_> {
                 return;
             }
             self.path.push(Segment::Key(&entry.key));
-            if let Err(problem) = value::interface_name(&entry.key) {
+            if let Err(problem) = value::name(names, &entry.key) {
                 let remark = Remark::new(problem.message, "not a name", problem.help.unwrap_or_default());
                 self.findings.error(entry.place, &self.path, remark);
             }

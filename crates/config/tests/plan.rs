@@ -69,7 +69,7 @@ fn interface(index: usize, dice: [u8; 6]) -> Interface {
     let device = match device % 5 {
         0 => None,
         1 => Some(Device::Null),
-        2 => Some(Device::Tap { name: format!("tap{index}") }),
+        2 => Some(Device::Tap { name: format!("tap{index}"), host_mac: None }),
         _ => Some(Device::AfXdp { name: format!("eth{index}"), queues: u16::from(device % 2 + 1), mode: Default::default() }),
     };
     Interface {

@@ -172,7 +172,7 @@ impl Control {
         let glean = self.nexthops.add_adjacency(Adjacency::glean(index, mtu, wanted.mac.map_or(mac.0, |mac| mac.0)));
         let local = self.nexthops.add_adjacency(Adjacency::local(index));
         // Nothing can take a loopback down but the configuration.
-        let link = LinkState { up: false, speed: 0 };
+        let link = LinkState { up: wanted.is_loopback(), speed: 0 };
         let attached = Attached { index, port: None, link, placement: Vec::new(), tx_queues: 0, counters, drops, mac, glean, local };
         self.interfaces.insert(name.to_owned(), attached);
         if let Some(port) = port {

@@ -7,7 +7,7 @@ use weir_port::null::NullPort;
 use weir_port::{OpenError, Port};
 use weir_wire::{EtherType, IpProtocol, MacAddr};
 
-/// Opens what an interface is attached to; `None` when it has no device.
+/// Opens what an interface is attached to; `None` when it has no device, or is a loopback.
 ///
 /// `own` is the address that the interface has when neither the configuration nor the device says.
 pub(crate) fn open(interface: &Interface, own: MacAddr, pool: &Pool) -> Result<Option<Box<dyn Port>>, OpenError> {
@@ -24,8 +24,10 @@ pub(crate) fn open(interface: &Interface, own: MacAddr, pool: &Pool) -> Result<O
             let config = weir_afxdp::AfxdpConfig { mode, queues, ..weir_afxdp::AfxdpConfig::new(name) };
             Box::new(weir_afxdp::AfxdpPort::open(&config, pool)?)
         }
-        Device::Tap { name } => {
-            let config = weir_tap::TapConfig { mtu: u32::from(interface.mtu), ..weir_tap::TapConfig::new(name) };
+        Device::Loopback => return Ok(None),
+        Device::Tap { name, host_mac } => {
+            let mac = host_mac.map(|mac| MacAddr(mac.0));
+            let config = weir_tap::TapConfig { mtu: u32::from(interface.mtu), mac, ..weir_tap::TapConfig::new(name) };
             Box::new(weir_tap::TapPort::open(&config)?)
         }
         Device::Pcap { input, output } => Box::new(weir_pcap::PcapPort::open(input.as_deref(), output.as_deref())?),

@@ -32,6 +32,11 @@ impl Rules<'_, '_> {
             if !self.interface_exists(target, at) {
                 continue;
             }
+            if interfaces.get(target).is_some_and(Interface::is_loopback) {
+                let message = format!("`{target}` is a loopback, which nothing can leave by");
+                self.error(at, message, "", "name an interface with a device".into());
+                continue;
+            }
             if let Some(first) = source_of.insert(target, name) {
                 let message = format!("interface `{target}` is the target of two cross connects");
                 self.error(at, message, "the second one", format!("`{first}` is connected to it already"));
@@ -70,7 +75,10 @@ impl Rules<'_, '_> {
             if let Some(first) = owner.insert(device, name) {
                 let message = format!("the device `{device}` is used twice");
                 let help = format!("interface `{first}` has it already");
-                self.error(at!["interfaces", name.as_str(), "device", "name"], message, "the second use", help);
+                let in_taps = self.root.value("taps").and_then(|taps| taps.value(name)).is_some();
+                let taps = at!["taps", name.as_str(), "host", "name"];
+                let at = if in_taps { taps } else { at!["interfaces", name.as_str(), "device", "name"] };
+                self.error(at, message, "the second use", help);
             }
         }
     }

@@ -2,14 +2,17 @@
 //!
 //! Each rule is one function, and finds all its violations. A rule that compares two keys is
 //! silent when one of them is broken, because the first pass has told that already. Rules about
-//! interfaces and links are in `links.rs`, about addresses, routes and neighbours in `routing.rs`,
-//! about everything else in `settings.rs`.
+//! interfaces and links are in `links.rs`, about loopbacks and TAPs beside them in `named.rs`,
+//! about addresses, routes and neighbours in `routing.rs`, about who reaches the API in
+//! `access.rs`, about everything else in `settings.rs`.
 //!
 //! Nothing here asks the running system: whether a device exists, has that many queues or can do
 //! an MTU is for the engine, which also knows the interface indices that compact sFlow encoding
 //! bounds.
 
+mod access;
 mod links;
+mod named;
 mod routing;
 mod settings;
 
@@ -23,8 +26,10 @@ use crate::tree::Node;
 pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findings<'_>) {
     let mut rules = Rules { root, candidate, findings };
     rules.links();
+    rules.named();
     rules.routing();
     rules.settings();
+    rules.access();
 }
 
 struct Rules<'a, 't> {

@@ -17,7 +17,8 @@ impl Rules<'_, '_> {
         let subnets = Subnets::of(&self.candidate.config);
         let own: HashMap<Ipv4Addr, &str> = self.candidate.addresses.iter().map(|it| (it.net.addr(), it.interface.as_str())).collect();
         // With an interface or an address unread, a next hop may well be reached.
-        let ground_known = !self.findings.any_broken("interfaces.*.addresses") && !self.findings.is_broken(at!["interfaces"]);
+        let broken = |section: &str| self.findings.any_broken(&format!("{section}.*.addresses")) || self.findings.is_broken(at![section]);
+        let ground_known = !broken("interfaces") && !broken("loopbacks");
         let ground = Ground { subnets, own, known: ground_known };
         self.routes(&ground);
         self.neighbors(&ground);
@@ -25,9 +26,9 @@ impl Rules<'_, '_> {
 
     fn same_address_twice(&mut self) {
         let mut first: HashMap<Ipv4Addr, &str> = HashMap::new();
-        for AddressItem { interface, item, net } in &self.candidate.addresses {
+        for AddressItem { section, interface, item, net } in &self.candidate.addresses {
             if let Some(earlier) = first.insert(net.addr(), interface) {
-                let at = at!["interfaces", interface.as_str(), "addresses", *item];
+                let at = at![*section, interface.as_str(), "addresses", *item];
                 let help = format!("interface `{earlier}` has it already; remove one of them");
                 self.error(at, format!("the address {} is used twice", net.addr()), "the second one", help);
             }
@@ -60,7 +61,7 @@ impl Rules<'_, '_> {
         if outer.net.addr() == inner.net.addr() {
             return; // Told as the same address twice.
         }
-        let at = at!["interfaces", inner.interface.as_str(), "addresses", inner.item];
+        let at = at![inner.section, inner.interface.as_str(), "addresses", inner.item];
         let message = format!("the subnet {} overlaps {} of interface `{}`", inner.net.trunc(), outer.net.trunc(), outer.interface);
         self.error(at, message, "", "each subnet belongs to one interface; choose another subnet or a longer prefix".into());
     }
@@ -119,12 +120,21 @@ impl Rules<'_, '_> {
             let help = "name the address of the router at the other end".to_owned();
             return self.error(at, format!("the {what} {address} is an own address, of interface `{owner}`"), "", help);
         }
-        let Some((_, net)) = ground.subnets.find(address, interface) else {
+        let Some((owner, net)) = ground.subnets.find(address, interface) else {
             if ground.known {
                 self.unreached(address, interface, at, what, ground);
             }
             return;
         };
+        if let Some(behind) = self.candidate.config.interfaces.get(owner).filter(|it| it.is_loopback()) {
+            let what = format!("the {what} {address} is in {net} of loopback `{owner}`, behind which is nobody");
+            let help = if behind.addresses.len() == 1 {
+                "give the loopback a prefix length of 32, or name another address"
+            } else {
+                "name an address of another subnet"
+            };
+            return self.error(at, what, "", help.into());
+        }
         let edge = net.prefix_len() < 31 && (address == net.network() || address == net.broadcast());
         if edge {
             let which = if address == net.network() { "network" } else { "broadcast" };

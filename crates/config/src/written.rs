@@ -1,0 +1,198 @@
+//! The shape that a `Config` has when it is written: the file's sections.
+//!
+//! The model has one map of interfaces. The file has three sections of them, in vppcfg's form:
+//! a loopback stands under `loopbacks` and nowhere else; a TAP called `tapN` has its Linux end
+//! under `taps` and everything else under `interfaces`. Any other TAP stands under `interfaces`
+//! with its `device`. Both spellings of a TAP read as the same value.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipnet::Ipv4Net;
+use serde::{Deserialize, Serialize};
+
+use crate::device::Device;
+use crate::keys::Names;
+use crate::model::{Config, Interface, NeighborKey, Via};
+use crate::scalar::MacAddr;
+use crate::settings::{Api, Buffers, History, Logging, Sflow, Workers};
+
+/// A configuration by the sections of the file.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+pub(crate) struct Written {
+    interfaces: BTreeMap<String, Interface>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    loopbacks: BTreeMap<String, Loopback>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    taps: BTreeMap<String, Tap>,
+    sflow: Sflow,
+    #[serde(with = "lists::routes")]
+    routes: BTreeMap<Ipv4Net, Via>,
+    #[serde(with = "lists::neighbors")]
+    neighbors: BTreeMap<NeighborKey, MacAddr>,
+    workers: Workers,
+    buffers: Buffers,
+    api: Api,
+    logging: Logging,
+    history: History,
+}
+
+/// An entry of `loopbacks`.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Loopback {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mac: Option<MacAddr>,
+    #[serde(default = "usual_mtu")]
+    mtu: u16,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    addresses: BTreeSet<Ipv4Net>,
+}
+
+fn usual_mtu() -> u16 {
+    Interface::default().mtu
+}
+
+/// An entry of `taps`.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Tap {
+    #[serde(default, skip_serializing)]
+    description: Option<String>,
+    host: TapHost,
+    /// Without effect; not written again.
+    #[serde(rename = "rx-ring-size", default, skip_serializing)]
+    _rx_ring_size: Option<u16>,
+    #[serde(rename = "tx-ring-size", default, skip_serializing)]
+    _tx_ring_size: Option<u16>,
+}
+
+/// The Linux end of a TAP.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct TapHost {
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mac: Option<MacAddr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mtu: Option<u16>,
+}
+
+impl From<Config> for Written {
+    fn from(config: Config) -> Self {
+        let Config { interfaces, sflow, routes, neighbors, workers, buffers, api, logging, history } = config;
+        let mut written = Self { sflow, routes, neighbors, workers, buffers, api, logging, history, ..Self::default() };
+        for (name, interface) in interfaces {
+            written.add(name, interface);
+        }
+        written
+    }
+}
+
+impl Written {
+    fn add(&mut self, name: String, interface: Interface) {
+        match interface.device.clone() {
+            Some(Device::Loopback) => {
+                let Interface { description, mac, mtu, addresses, .. } = interface;
+                self.loopbacks.insert(name, Loopback { description, mac, mtu, addresses });
+            }
+            Some(Device::Tap { name: host, host_mac }) if Names::TAPS.numbers(&name).is_some() => {
+                let host = TapHost { name: host, mac: host_mac, mtu: None };
+                self.taps.insert(name.clone(), Tap { description: None, host, _rx_ring_size: None, _tx_ring_size: None });
+                let rest = Interface { device: None, ..interface };
+                if rest != Interface::default() {
+                    self.interfaces.insert(name, rest);
+                }
+            }
+            _ => {
+                self.interfaces.insert(name, interface);
+            }
+        }
+    }
+}
+
+impl From<Written> for Config {
+    fn from(written: Written) -> Self {
+        let Written { mut interfaces, loopbacks, taps, sflow, routes, neighbors, workers, buffers, api, logging, history } = written;
+        for (name, tap) in taps {
+            let added = Interface { mtu: tap.host.mtu.unwrap_or(usual_mtu()), ..Interface::default() };
+            let interface = interfaces.entry(name).or_insert(added);
+            interface.device = Some(Device::Tap { name: tap.host.name, host_mac: tap.host.mac });
+            interface.description = interface.description.take().or(tap.description);
+        }
+        for (name, loopback) in loopbacks {
+            let Loopback { description, mac, mtu, addresses } = loopback;
+            let device = Some(Device::Loopback);
+            interfaces.insert(name, Interface { description, device, mac, mtu, addresses, ..Interface::default() });
+        }
+        Self { interfaces, sflow, routes, neighbors, workers, buffers, api, logging, history }
+    }
+}
+
+/// The file writes routes and neighbours as lists; the model keys them.
+mod lists {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) mod routes {
+        use super::{BTreeMap, Deserialize, Deserializer, Serialize, Serializer};
+        use crate::model::Via;
+        use ipnet::Ipv4Net;
+
+        #[derive(Serialize)]
+        struct Written<'a> {
+            prefix: Ipv4Net,
+            via: &'a Via,
+        }
+
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Read {
+            prefix: Ipv4Net,
+            via: Via,
+        }
+
+        pub(in crate::written) fn serialize<S: Serializer>(routes: &BTreeMap<Ipv4Net, Via>, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_seq(routes.iter().map(|(prefix, via)| Written { prefix: *prefix, via }))
+        }
+
+        pub(in crate::written) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Ipv4Net, Via>, D::Error> {
+            let list = Vec::<Read>::deserialize(deserializer)?;
+            Ok(list.into_iter().map(|route| (route.prefix.trunc(), route.via)).collect())
+        }
+    }
+
+    pub(super) mod neighbors {
+        use super::{BTreeMap, Deserialize, Deserializer, Serialize, Serializer};
+        use crate::model::NeighborKey;
+        use crate::scalar::MacAddr;
+        use std::net::Ipv4Addr;
+
+        #[derive(Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Entry {
+            interface: String,
+            address: Ipv4Addr,
+            mac: MacAddr,
+        }
+
+        pub(in crate::written) fn serialize<S: Serializer>(
+            neighbors: &BTreeMap<NeighborKey, MacAddr>,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            let entry = |(key, mac): (&NeighborKey, &MacAddr)| Entry { interface: key.interface.clone(), address: key.address, mac: *mac };
+            serializer.collect_seq(neighbors.iter().map(entry))
+        }
+
+        pub(in crate::written) fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<BTreeMap<NeighborKey, MacAddr>, D::Error> {
+            let list = Vec::<Entry>::deserialize(deserializer)?;
+            let keyed = |entry: Entry| (NeighborKey { interface: entry.interface, address: entry.address }, entry.mac);
+            Ok(list.into_iter().map(keyed).collect())
+        }
+    }
+}
