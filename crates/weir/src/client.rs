@@ -9,6 +9,7 @@ use serde::Serialize;
 use weir_api::{Clear, Client, Trace, TraceRequest};
 
 use crate::cli::{ClearWhat, InterfaceAspect, Show, ShowArgs, ShowIp, TraceAddArgs, TraceCommand, TraceShowArgs};
+use crate::commands::monitor;
 use crate::failure::Failure;
 use crate::render::{self, Screen};
 
@@ -17,7 +18,7 @@ pub(crate) fn default_socket() -> PathBuf {
     weir_config::Api::default().socket
 }
 
-fn client(socket: Option<&Path>) -> Client {
+pub(crate) fn client(socket: Option<&Path>) -> Client {
     Client::new(socket.map_or_else(default_socket, Path::to_owned))
 }
 
@@ -45,20 +46,31 @@ impl Output<'_> {
 }
 
 /// `weir show`.
-pub(crate) fn show(args: &ShowArgs, socket: Option<&Path>, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn show(args: &ShowArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     let client = client(socket);
-    let mut output = Output { json: args.json, screen: Screen::of_stdout(), to };
-    match &args.what {
+    let Some(interval) = args.watch else {
+        return show_once(&client, &args.what, &mut Output { json, screen: Screen::of_stdout(), to });
+    };
+    monitor::repeat(interval, true, to, |to| {
+        let mut text = Vec::new();
+        show_once(&client, &args.what, &mut Output { json, screen: Screen::of_stdout(), to: &mut text })?;
+        to.write_all(monitor::picture(&String::from_utf8_lossy(&text)).as_bytes())?;
+        Ok(true)
+    })
+}
+
+fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<(), Failure> {
+    match what {
         Show::Interface(what) => match &what.aspect {
-            None => show_interface(&client, what.name.as_deref(), &mut output),
+            None => show_interface(client, what.name.as_deref(), output),
             Some(InterfaceAspect::Addr(of)) => output.put(&client.interfaces(of.interface.as_deref())?, render::interface::addresses),
-            Some(InterfaceAspect::RxPlacement(of)) => show_rx_placement(&client, of.interface.as_deref(), &mut output),
+            Some(InterfaceAspect::RxPlacement(of)) => show_rx_placement(client, of.interface.as_deref(), output),
         },
         Show::Hardware(what) => {
             let draw = |reply: &_, screen: &_| render::hardware::hardware(reply, what.all, screen);
             output.put(&client.hardware(what.interface.as_deref())?, draw)
         }
-        Show::RxPlacement(of) => show_rx_placement(&client, of.interface.as_deref(), &mut output),
+        Show::RxPlacement(of) => show_rx_placement(client, of.interface.as_deref(), output),
         Show::Runtime => output.put(&client.runtime()?, render::runtime::runtime),
         Show::Errors(what) => output.put(&client.errors(what.interface.as_deref(), what.by_worker)?, render::runtime::errors),
         Show::Neighbors(of) | Show::Ip(ShowIp::Neighbors(of)) => {
@@ -68,7 +80,7 @@ pub(crate) fn show(args: &ShowArgs, socket: Option<&Path>, to: &mut dyn Write) -
             output.put(&client.routes(what.prefix.as_deref(), what.table)?, render::forwarding::routes)
         }
         Show::Sflow => output.put(&client.sflow()?, render::sflow::sflow),
-        Show::Trace(what) => show_trace(&client, what, &mut output),
+        Show::Trace(what) => show_trace(client, what, output),
         Show::Totals => output.put(&client.totals()?, render::runtime::totals),
         // JSON is YAML, too: there is no other form of a running configuration yet.
         Show::Config => output.json(&client.config()?),
@@ -94,38 +106,45 @@ fn show_trace(client: &Client, what: &TraceShowArgs, output: &mut Output<'_>) ->
         let surplus = reply.packets.len().saturating_sub(most);
         reply.packets.drain(..surplus);
     }
-    output.json |= what.json;
     output.put(&reply, |reply: &Trace, screen| render::trace::trace(reply, screen))
 }
 
 /// `weir clear`.
-pub(crate) fn clear(what: ClearWhat, socket: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn clear(what: ClearWhat, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     let client = client(socket);
-    match what {
-        ClearWhat::Interface => client.clear(Clear::Interfaces).map(drop)?,
-        ClearWhat::Runtime => client.clear(Clear::Runtime).map(drop)?,
-        ClearWhat::Errors => client.clear(Clear::Errors).map(drop)?,
-        ClearWhat::Trace => client.trace_clear()?,
+    let cleared = match what {
+        ClearWhat::Interface => client.clear(Clear::Interfaces)?.cleared.word(),
+        ClearWhat::Runtime => client.clear(Clear::Runtime)?.cleared.word(),
+        ClearWhat::Errors => client.clear(Clear::Errors)?.cleared.word(),
+        ClearWhat::Trace => return trace_clear(&client, json, to),
+    };
+    if json {
+        writeln!(to, "{}", serde_json::json!({ "cleared": cleared }))?;
     }
     Ok(())
 }
 
 /// `weir trace`.
-pub(crate) fn trace(what: &TraceCommand, socket: Option<&Path>, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn trace(what: &TraceCommand, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     let client = client(socket);
+    let mut output = Output { json, screen: Screen::of_stdout(), to };
     match what {
-        TraceCommand::Add(args) => trace_add(&client, args, to),
-        TraceCommand::Show(args) => {
-            let mut output = Output { json: args.json, screen: Screen::of_stdout(), to };
-            show_trace(&client, args, &mut output)
-        }
-        TraceCommand::Clear => Ok(client.trace_clear()?),
+        TraceCommand::Add(args) => trace_add(&client, args, &mut output),
+        TraceCommand::Show(args) => show_trace(&client, args, &mut output),
+        TraceCommand::Clear => trace_clear(&client, json, output.to),
     }
 }
 
-fn trace_add(client: &Client, args: &TraceAddArgs, to: &mut dyn Write) -> Result<(), Failure> {
+fn trace_clear(client: &Client, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    client.trace_clear()?;
+    if json {
+        writeln!(to, "{}", serde_json::json!({ "cleared": "trace" }))?;
+    }
+    Ok(())
+}
+
+fn trace_add(client: &Client, args: &TraceAddArgs, output: &mut Output<'_>) -> Result<(), Failure> {
     let node = (args.node != "any").then(|| args.node.clone());
     let armed = client.trace_add(&TraceRequest { node, interface: args.interface.clone(), count: args.count })?;
-    writeln!(to, "{}; `weir trace show` shows what was recorded", render::trace::request(&armed))?;
-    Ok(())
+    output.put(&armed, |armed, _| format!("{}; `weir trace show` shows what was recorded\n", render::trace::request(armed)))
 }

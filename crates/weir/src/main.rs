@@ -1,8 +1,8 @@
 //! The program `weir`: a router, and everything one does with it from a terminal.
 //!
-//! This file only hands a parsed command to the module that does it, and turns failures into a
-//! sentence on standard error and an exit code: 0 done, 1 failed, 2 not understood. Output that
-//! nobody reads any more (`weir show errors | head -1`) is no failure.
+//! This file reads the command line (shortened words become whole ones first), opens the shell when
+//! there is no command and somebody sits there, and turns failures into a sentence on standard error
+//! and an exit code. Output that nobody reads any more (`weir show errors | head -1`) is no failure.
 
 #![forbid(unsafe_code)]
 
@@ -10,72 +10,62 @@ mod cli;
 mod client;
 mod commands;
 mod demo;
+mod dispatch;
 mod failure;
 mod render;
+mod shell;
 
-use std::io::{self, BufWriter, Write};
+use std::ffi::OsString;
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::cli::{Cli, Command, ConfigCommand, SflowCommand};
-use crate::failure::Failure;
+use crate::cli::Cli;
+use crate::failure::{Failure, USAGE};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let arguments = match shell::written_out(std::env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(ambiguous) => {
+            Failure::Coded(USAGE, ambiguous.to_string()).tell("weir");
+            return ExitCode::from(USAGE);
+        }
+    };
+    let cli = match parse(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version come as errors, too. A closed pipe is no reason to say anything.
             let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE));
         }
     };
+    ExitCode::from(if cli.command.is_none() { shell::interactive(&cli) } else { once(&cli) })
+}
+
+/// The command line; without a command and without a terminal, the help as an error.
+fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let cli = Cli::try_parse_from(arguments)?;
+    if cli.command.is_none() && !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+        let mut tree = Cli::command();
+        let help = tree.render_help();
+        return Err(tree.error(clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, help));
+    }
+    Ok(cli)
+}
+
+fn once(cli: &Cli) -> u8 {
     let mut output = BufWriter::new(io::stdout().lock());
-    let outcome = execute(&cli, &mut output);
+    let outcome = dispatch::execute(cli, &mut output);
     // Before a failure is told, whatever its kind, comes what was said before it.
     let flushed = output.flush().map_err(Failure::from);
-    let code = match outcome.and(flushed) {
-        Ok(()) | Err(Failure::NobodyReads) => 0,
-        Err(Failure::Told(code)) => code,
-        Err(Failure::Said(sentence)) => {
-            let _ = writeln!(io::stderr(), "weir: {sentence}");
-            1
-        }
-    };
     // What is left in the buffer has no reader: it must not be tried again.
     let _ = output.into_parts();
-    ExitCode::from(code)
-}
-
-fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
-    let socket = cli.socket.as_deref();
-    match &cli.command {
-        Command::Run(args) => commands::run::execute(args, socket, to),
-        Command::Config(ConfigCommand::Check(args)) => commands::config_check::execute(args, to),
-        Command::Show(args) => client::show(args, socket, to),
-        Command::Clear(args) => client::clear(args.what, socket),
-        Command::Trace(args) => client::trace(&args.what, socket, to),
-        Command::Demo(args) => commands::demo::execute(args, to),
-        Command::Bench(args) => commands::bench::execute(args, to),
-        Command::Sflow(SflowCommand::Decode(args)) => commands::sflow_decode::execute(args, to),
-        Command::Completions { shell } => {
-            clap_complete::generate(clap_complete::Shell::from(*shell), &mut Cli::command(), "weir", &mut Completions(to));
-            Ok(())
+    match outcome.and(flushed) {
+        Ok(()) => 0,
+        Err(failure) => {
+            failure.tell("weir");
+            failure.code()
         }
-    }
-}
-
-/// Output for the completion generator, which panics on errors of writing: a reader that went
-/// away is not told to it, and the flush at the end finds out.
-struct Completions<'a>(&'a mut dyn Write);
-
-impl Write for Completions<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let _ = self.0.write_all(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

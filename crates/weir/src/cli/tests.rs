@@ -9,12 +9,16 @@ fn parse(line: &str) -> Cli {
     Cli::try_parse_from(line.split_whitespace()).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
+fn command(line: &str) -> Command {
+    parse(line).command.unwrap()
+}
+
 fn refused(line: &str) -> clap::Error {
     Cli::try_parse_from(line.split_whitespace()).map(drop).expect_err(line)
 }
 
 fn shown(line: &str) -> Show {
-    match parse(line).command {
+    match command(line) {
         Command::Show(args) => args.what,
         other => panic!("{line}: {other:?}"),
     }
@@ -51,15 +55,20 @@ fn the_default_socket_is_told() {
 #[test]
 fn examples_are_understood() {
     let mut tried = 0;
-    for text in [EXAMPLES, SHOW_EXAMPLES, TRACE_EXAMPLES, DEMO_EXAMPLES, BENCH_EXAMPLES, COMPLETIONS_EXAMPLES, DECODE_EXAMPLES] {
-        for line in text.lines().filter_map(|line| line.strip_prefix("  ")) {
-            let line = line.trim_start_matches("sudo ");
+    let mut texts = vec![Cli::command()];
+    while let Some(next) = texts.pop() {
+        let text = next.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| line.strip_prefix("  ")).map(|line| line.trim_start_matches("sudo "));
+        for line in lines.filter(|line| line.starts_with("weir")) {
             let end = [" > ", " | ", "  "].iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
-            parse(&line[..end]);
+            let words = line[..end].split_whitespace().map(Into::into).collect();
+            let words = crate::shell::written_out(words).unwrap();
+            Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
             tried += 1;
         }
+        texts.extend(next.get_subcommands().cloned());
     }
-    assert!(tried > 20, "{tried}");
+    assert!(tried > 25, "{tried}");
 }
 
 #[test]
@@ -91,7 +100,7 @@ fn both_spellings_mean_the_same() {
         assert!(matches!(shown(&format!("weir {line}")), Show::Errors(_)), "{line}");
     }
     for (line, what) in [("interface", ClearWhat::Interface), ("interfaces", ClearWhat::Interface), ("runtime", ClearWhat::Runtime)] {
-        assert!(matches!(parse(&format!("weir clear {line}")).command, Command::Clear(args) if args.what == what), "{line}");
+        assert!(matches!(command(&format!("weir clear {line}")), Command::Clear(args) if args.what == what), "{line}");
     }
 }
 
@@ -108,28 +117,51 @@ fn json_and_socket_may_stand_anywhere() {
     {
         let cli = parse(line);
         assert_eq!(cli.socket.as_deref(), Some("/s".as_ref()), "{line}");
-        assert!(matches!(cli.command, Command::Show(args) if args.json), "{line}");
+        assert!(cli.json && matches!(cli.command, Some(Command::Show(_))), "{line}");
     }
 }
 
+/// `--json` is everywhere, also where a command has it as its own.
 #[test]
-fn every_show_has_json() {
-    let command = Cli::command();
-    let show = command.find_subcommand("show").unwrap();
-    for what in show.get_subcommands().filter(|what| what.get_name() != "ip") {
-        let line = format!("weir show {} --json", what.get_name());
-        let json = match parse(&line).command {
-            Command::Show(ShowArgs { what: Show::Trace(args), .. }) => args.json,
-            Command::Show(args) => args.json,
-            other => panic!("{other:?}"),
-        };
-        assert!(json, "{line}");
+fn every_command_has_json() {
+    fn walk(command: &clap::Command) {
+        assert!(command.get_arguments().any(|argument| argument.get_long() == Some("json")), "{command}");
+        command.get_subcommands().for_each(walk);
+    }
+    let mut tree = Cli::command();
+    tree.build();
+    walk(&tree);
+    for line in ["weir --json bench l2xc", "weir bench l2xc --json", "weir bench --json l2xc"] {
+        assert!(matches!(command(line), Command::Bench(args) if args.json), "{line}");
+    }
+    for line in ["weir --json demo", "weir demo --json"] {
+        assert!(matches!(command(line), Command::Demo(args) if args.json), "{line}");
+    }
+}
+
+/// What a value is stands in the table of kinds, under the name that the help shows.
+#[test]
+fn every_value_has_a_kind() {
+    fn walk(command: &clap::Command, seen: &mut Vec<&'static str>) {
+        for argument in command.get_arguments().filter(|argument| crate::shell::takes_value(argument)) {
+            let kind = kind::Kind::of(argument);
+            assert!(kind.is_some(), "{command} {}", argument.get_id());
+            seen.extend(kind.map(|kind| kind.name));
+        }
+        command.get_subcommands().for_each(|inner| walk(inner, seen));
+    }
+    let mut tree = Cli::command();
+    tree.build();
+    let mut seen = Vec::new();
+    walk(&tree, &mut seen);
+    for kind in kind::KINDS {
+        assert!(seen.contains(&kind.name), "no value is a {}", kind.name);
     }
 }
 
 #[test]
 fn traces_have_bounds() {
-    let add = |line: &str| match parse(line).command {
+    let add = |line: &str| match command(line) {
         Command::Trace(TraceArgs { what: TraceCommand::Add(args) }) => args,
         other => panic!("{line}: {other:?}"),
     };
@@ -144,14 +176,14 @@ fn traces_have_bounds() {
 
 #[test]
 fn bench_and_demo_take_their_arguments() {
-    let bench = |line: &str| match parse(line).command {
+    let bench = |line: &str| match command(line) {
         Command::Bench(args) => (args.cases, args.json, args.other),
         other => panic!("{line}: {other:?}"),
     };
     assert_eq!(bench("weir bench"), (vec![], false, None));
     assert_eq!(bench("weir bench l2xc ip4 --json"), (vec!["l2xc".to_owned(), "ip4".to_owned()], true, None));
     assert_eq!(bench("weir bench afxdp --json"), (vec![], true, Some(BenchOther::Afxdp)));
-    let Command::Demo(demo) = parse("weir demo --duration 10s --json --rate 50000").command else { panic!() };
+    let Command::Demo(demo) = command("weir demo --duration 10s --json --rate 50000") else { panic!() };
     assert_eq!((demo.duration, demo.json, demo.rate), (Some(Duration::from_secs(10)), true, Some(50_000)));
     assert_eq!(refused("weir demo --rate 0").exit_code(), 2);
 }
@@ -168,12 +200,12 @@ fn durations_have_units() {
 
 #[test]
 fn decode_reads_or_listens() {
-    let decode = |line: &str| match parse(line).command {
+    let decode = |line: &str| match command(line) {
         Command::Sflow(SflowCommand::Decode(args)) => args,
         other => panic!("{line}: {other:?}"),
     };
     let args = decode("weir sflow decode -r x.pcap --port 9999 --format line");
-    assert_eq!((args.read, args.listen, args.port, args.format), (Some("x.pcap".into()), None, 9999, DecodeFormat::Line));
+    assert_eq!((args.read, args.listen, args.port, args.format), (Some("x.pcap".into()), None, 9999, Some(DecodeFormat::Line)));
     for (text, address) in [("127.0.0.1:1", "127.0.0.1:1"), ("[::1]:2", "[::1]:2"), (":3", "[::]:3"), ("4", "[::]:4")] {
         assert_eq!(decode(&format!("weir sflow decode -l {text}")).listen, Some(address.parse().unwrap()), "{text}");
     }
@@ -185,7 +217,7 @@ fn decode_reads_or_listens() {
 
 #[test]
 fn what_is_not_understood_is_usage() {
-    for line in ["weir", "weir show", "weir show nonsense", "weir run", "weir config check", "weir completions tcsh", "weir clear sflow"] {
+    for line in ["weir show", "weir show nonsense", "weir run", "weir config check", "weir completions tcsh", "weir clear sflow"] {
         assert_eq!(refused(line).exit_code(), 2, "{line}");
     }
     for line in ["weir --help", "weir show --help", "weir --version"] {

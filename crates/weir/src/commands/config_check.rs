@@ -12,7 +12,7 @@ use serde::Serialize;
 use weir_config::{Config, Diagnostic, Severity};
 
 use crate::cli::ConfigCheckArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, REFUSED};
 use crate::render::units;
 
 /// The findings as JSON.
@@ -24,17 +24,17 @@ struct Report<'a> {
 }
 
 /// Does it.
-pub(crate) fn execute(args: &ConfigCheckArgs, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn execute(args: &ConfigCheckArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     let name = name(&args.config);
     let outcome = check(&args.config)?;
     let findings = match &outcome {
         Ok((_, warnings)) => warnings,
         Err(findings) => findings,
     };
-    if args.json {
+    if json {
         let report = Report { file: name, valid: outcome.is_ok(), findings };
         writeln!(to, "{}", serde_json::to_string_pretty(&report).map_err(Failure::said)?)?;
-        return if outcome.is_ok() { Ok(()) } else { Err(Failure::Told(1)) };
+        return if outcome.is_ok() { Ok(()) } else { Err(Failure::Told(REFUSED)) };
     }
     tell(findings);
     match &outcome {
@@ -44,7 +44,7 @@ pub(crate) fn execute(args: &ConfigCheckArgs, to: &mut dyn Write) -> Result<(), 
             writeln!(to, "{name} is right: {interfaces}, {routes}{}", warnings(findings))?;
             Ok(())
         }
-        Err(_) => Err(Failure::Said(summary(&name, findings))),
+        Err(_) => Err(Failure::Coded(REFUSED, summary(&name, findings))),
     }
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn load(file: &Path) -> Result<Config, Failure> {
         }
         Err(findings) => {
             tell(&findings);
-            Err(Failure::Said(summary(&name(file), &findings)))
+            Err(Failure::Coded(REFUSED, summary(&name(file), &findings)))
         }
     }
 }

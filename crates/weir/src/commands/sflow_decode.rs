@@ -21,8 +21,9 @@ use crate::cli::{DecodeFormat, SflowDecodeArgs};
 use crate::failure::Failure;
 
 /// Does it.
-pub(crate) fn execute(args: &SflowDecodeArgs, to: &mut dyn Write) -> Result<(), Failure> {
-    let mut decoder = Decoder { to, format: format(args.format), broken: 0 };
+pub(crate) fn execute(args: &SflowDecodeArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    let usual = if json { DecodeFormat::Json } else { DecodeFormat::Text };
+    let mut decoder = Decoder { to, format: format(args.format.unwrap_or(usual)), broken: 0 };
     match (&args.read, args.listen) {
         (Some(path), _) => decoder.file(path, args.port),
         (None, Some(address)) => decoder.network(address),

@@ -114,8 +114,8 @@ fn kind(interface: &Interface) -> String {
     };
     match (&interface.parent, &interface.device, &interface.driver) {
         (Some(parent), ..) => format!("{kind} of {parent}"),
-        (None, Some(device), Some(driver)) => format!("{kind} on {device}, {driver}"),
-        (None, None, Some(driver)) => format!("{kind}, {driver}"),
+        (None, Some(device), Some(driver)) if device != driver => format!("{kind} on {device}, {driver}"),
+        (None, _, Some(driver)) => format!("{kind}, {driver}"),
         (None, Some(device), None) => format!("{kind} on {device}"),
         (None, None, None) => format!("{kind}, no device"),
     }

@@ -8,6 +8,7 @@
 pub(crate) mod forwarding;
 pub(crate) mod hardware;
 pub(crate) mod interface;
+pub(crate) mod rates;
 pub(crate) mod runtime;
 pub(crate) mod sflow;
 mod table;

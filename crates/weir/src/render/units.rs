@@ -42,3 +42,12 @@ pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "0.0 %".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }
+
+/// A rate: `812`, `12.3 k`, `4.56 M`.
+pub(crate) fn amount(number: f64) -> String {
+    const STEPS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    match STEPS.into_iter().find(|(step, _)| number >= *step) {
+        Some((step, unit)) => format!("{:.2} {unit}", number / step),
+        None => format!("{number:.0}"),
+    }
+}

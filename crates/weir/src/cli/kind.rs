@@ -1,0 +1,71 @@
+//! What an argument's value is, told by its name in capitals: `INTERFACE`, `NODE`, `FILE`.
+//!
+//! The name that the help shows is the key into one table: where the possible values come from
+//! (so that Tab can list them, in the shell as in bash) and a sentence for the reference page. An
+//! argument whose value has no row here fails a test.
+
+use clap::Arg;
+
+/// Where the values that an argument may have are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Source {
+    /// The running router's interfaces.
+    Interfaces,
+    /// The nodes of the running router's graph, and `any`.
+    Nodes,
+    /// The prefixes of the running router's routes.
+    Prefixes,
+    /// The cases of `weir bench`.
+    BenchCases,
+    /// Files.
+    Files,
+    /// Folders.
+    Folders,
+    /// Nowhere, or in the argument's own list of words.
+    Nothing,
+}
+
+/// One kind of value.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    /// Its name in help texts.
+    pub(crate) name: &'static str,
+    /// Where values come from.
+    pub(crate) source: Source,
+    /// What it is, for the reference page.
+    pub(crate) sentence: &'static str,
+}
+
+const fn kind(name: &'static str, source: Source, sentence: &'static str) -> Kind {
+    Kind { name, source, sentence }
+}
+
+/// All kinds, in the order of the reference page.
+pub(crate) const KINDS: &[Kind] = &[
+    kind("INTERFACE", Source::Interfaces, "the name of an interface, as in the configuration"),
+    kind("NODE", Source::Nodes, "the name of a node of the graph, as `show runtime` has it; `any` is all of them"),
+    kind("PREFIX|ADDRESS", Source::Prefixes, "a prefix as 192.0.2.0/24, or an address as 192.0.2.7"),
+    kind("CASE", Source::BenchCases, "the name of a measurement"),
+    kind("FILE", Source::Files, "a file; where it says so, - is standard input"),
+    kind("DIR", Source::Folders, "a folder"),
+    kind("SOCKET", Source::Files, "the Unix socket of a running router"),
+    kind("DURATION", Source::Nothing, "a time as 500ms, 90s, 5m or 1h; a number alone means seconds"),
+    kind("SECONDS", Source::Nothing, "a number of seconds"),
+    kind("COUNT", Source::Nothing, "how many"),
+    kind("N", Source::Nothing, "a number"),
+    kind("PORT", Source::Nothing, "a UDP port"),
+    kind("TABLE", Source::Nothing, "the number of a routing table"),
+    kind("ADDR:PORT", Source::Nothing, "an address and a UDP port, as 127.0.0.1:6343, [::1]:6343 or 6343"),
+    kind("TEXT", Source::Nothing, "any text; in quotes when it has spaces"),
+    kind("FORMAT", Source::Nothing, "one of the words that are listed"),
+    kind("SHELL", Source::Nothing, "one of the words that are listed"),
+    kind("WORD", Source::Nothing, "a word of a command line"),
+];
+
+impl Kind {
+    /// The kind of an argument's value; none for a flag, or when the table lacks it.
+    pub(crate) fn of(argument: &Arg) -> Option<&'static Self> {
+        let name = argument.get_value_names()?.first()?;
+        KINDS.iter().find(|kind| kind.name == name.as_str())
+    }
+}

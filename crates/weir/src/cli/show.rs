@@ -1,0 +1,166 @@
+//! `weir show` and `weir monitor`: everything that looks.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::TraceShowArgs;
+use super::values::duration;
+
+pub(super) const SHOW_EXAMPLES: &str = "\
+Examples:
+  weir show interface                  all interfaces
+  weir show interface wan --json       one of them, as JSON
+  weir show runtime --watch 2          again every two seconds, until Ctrl-C
+  weir show ip fib 192.0.2.7           the route that packets to 192.0.2.7 take
+  weir --socket /tmp/b.sock show run   another router on this machine";
+
+pub(super) const MONITOR_EXAMPLES: &str = "\
+Examples:
+  weir monitor interface               packets and bits per second, until Ctrl-C
+  weir monitor interface wan --interval 500ms --count 10";
+
+/// `weir show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Show it again every so often, until Ctrl-C
+    #[arg(short, long, global = true, value_name = "SECONDS", value_parser = duration)]
+    pub(crate) watch: Option<Duration>,
+    /// What to show.
+    #[command(subcommand)]
+    pub(crate) what: Show,
+}
+
+/// What can be shown.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Show {
+    /// Interfaces: state, packets, bytes, drops
+    #[command(visible_aliases = ["interfaces", "int"], args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+    Interface(ShowInterfaceArgs),
+    /// Ports: driver, mode, queues, and what driver, kernel and device count
+    #[command(visible_aliases = ["hardware-interfaces", "hw"])]
+    Hardware(ShowHardwareArgs),
+    /// Which worker serves which receive queue
+    RxPlacement(OneInterface),
+    /// Calls, packets and clocks of each node on each worker
+    #[command(visible_alias = "run")]
+    Runtime,
+    /// Drops by node, reason and interface
+    #[command(visible_aliases = ["error", "err"])]
+    Errors(ShowErrorsArgs),
+    /// Neighbours on the links
+    #[command(visible_aliases = ["neighbor", "neighbours", "arp"])]
+    Neighbors(OneInterface),
+    /// Routes, their paths and their adjacencies
+    #[command(visible_aliases = ["routes", "fib"])]
+    Route(ShowRouteArgs),
+    /// The sFlow sampler and agent: settings, collectors, samples
+    Sflow,
+    /// What traces recorded (as `weir trace show`)
+    Trace(TraceShowArgs),
+    /// The balance of packets since the router started
+    Totals,
+    /// The running configuration
+    #[command(visible_alias = "running-config")]
+    Config,
+    /// Who answers, and since when
+    Version,
+    /// VPP's spelling: `show ip neighbors`, `show ip fib`
+    #[command(subcommand, hide = true, disable_help_subcommand = true)]
+    Ip(ShowIp),
+}
+
+/// `weir show interface`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowInterfaceArgs {
+    /// Only this interface, in detail
+    #[arg(value_name = "INTERFACE")]
+    pub(crate) name: Option<String>,
+    /// VPP's further words.
+    #[command(subcommand)]
+    pub(crate) aspect: Option<InterfaceAspect>,
+}
+
+/// `weir show interface …` as VPP spells it.
+#[derive(Debug, Subcommand)]
+pub(crate) enum InterfaceAspect {
+    /// Addresses and cross connects of interfaces
+    #[command(visible_alias = "address")]
+    Addr(OneInterface),
+    /// Which worker serves which receive queue (as `weir show rx-placement`)
+    RxPlacement(OneInterface),
+}
+
+/// An optional interface.
+#[derive(Debug, Args)]
+pub(crate) struct OneInterface {
+    /// Only of this interface
+    #[arg(value_name = "INTERFACE")]
+    pub(crate) interface: Option<String>,
+}
+
+/// `weir show hardware`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowHardwareArgs {
+    /// Only the port of this interface
+    #[arg(value_name = "INTERFACE")]
+    pub(crate) interface: Option<String>,
+    /// Also counters that are 0
+    #[arg(short, long, visible_alias = "verbose")]
+    pub(crate) all: bool,
+}
+
+/// `weir show errors`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowErrorsArgs {
+    /// Only packets that came in by this interface
+    #[arg(value_name = "INTERFACE")]
+    pub(crate) interface: Option<String>,
+    /// Each worker's counters apart
+    #[arg(long)]
+    pub(crate) by_worker: bool,
+}
+
+/// `weir show route`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowRouteArgs {
+    /// Only the route of this prefix, or the one that packets to this address take
+    #[arg(value_name = "PREFIX|ADDRESS")]
+    pub(crate) prefix: Option<String>,
+    /// Only routes of this table
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) table: Option<u32>,
+}
+
+/// `weir show ip`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ShowIp {
+    /// Neighbours on the links
+    #[command(visible_aliases = ["neighbor", "neighbours"])]
+    Neighbors(OneInterface),
+    /// Routes, their paths and their adjacencies
+    #[command(visible_alias = "route")]
+    Fib(ShowRouteArgs),
+}
+
+/// `weir monitor`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Monitor {
+    /// Packets and bits per second of interfaces
+    #[command(visible_aliases = ["interfaces", "int"])]
+    Interface(MonitorInterfaceArgs),
+}
+
+/// `weir monitor interface`.
+#[derive(Debug, Args)]
+pub(crate) struct MonitorInterfaceArgs {
+    /// Only this interface
+    #[arg(value_name = "INTERFACE")]
+    pub(crate) interface: Option<String>,
+    /// Time between two pictures
+    #[arg(short, long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
+    pub(crate) interval: Duration,
+    /// End after so many pictures
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) count: Option<u32>,
+}

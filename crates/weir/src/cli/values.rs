@@ -1,0 +1,30 @@
+//! How single values of the command line are read.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+/// Reads `10s`, `500ms`, `2m`, `1h`; a bare number means seconds.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let help = "a duration is a number with ms, s, m or h: 10s";
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let number: u64 = number.parse().map_err(|_| help.to_owned())?;
+    let milliseconds = match unit {
+        "ms" => Some(number),
+        "" | "s" => number.checked_mul(1000),
+        "m" => number.checked_mul(60_000),
+        "h" => number.checked_mul(3_600_000),
+        _ => return Err(help.to_owned()),
+    };
+    match milliseconds {
+        None => Err("longer than time itself".to_owned()),
+        Some(0) => Err("must be longer than nothing".to_owned()),
+        Some(milliseconds) => Ok(Duration::from_millis(milliseconds)),
+    }
+}
+
+/// Reads `127.0.0.1:6343`, `[::1]:6343`, `:6343` and `6343`.
+pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let any = |port| SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port);
+    let port_alone = text.strip_prefix(':').unwrap_or(text).parse().map(any);
+    text.parse().or(port_alone).map_err(|_| "an address and a port are written as 127.0.0.1:6343, [::1]:6343 or 6343".to_owned())
+}

@@ -1,0 +1,31 @@
+//! From a parsed command to the module that does it.
+//!
+//! The program's `main`, the shell and `weir exec` all come through here; what differs between
+//! them (who reads the output, what ends a command) is theirs.
+
+use std::io::Write;
+
+use crate::cli::{Cli, Command, ConfigCommand, SflowCommand};
+use crate::failure::Failure;
+use crate::{client, commands, shell};
+
+/// Does what a command line says. Without a command there is nothing to do.
+pub(crate) fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
+    let (socket, json) = (cli.socket.as_deref(), cli.json);
+    let Some(command) = &cli.command else { return Ok(()) };
+    match command {
+        Command::Run(args) => commands::run::execute(args, socket, to),
+        Command::Config(ConfigCommand::Check(args)) => commands::config_check::execute(args, json, to),
+        Command::Show(args) => client::show(args, socket, json, to),
+        Command::Clear(args) => client::clear(args.what, socket, json, to),
+        Command::Trace(args) => client::trace(&args.what, socket, json, to),
+        Command::Monitor(what) => commands::monitor::execute(what, socket, json, to),
+        Command::Exec(args) => shell::exec::execute(args, socket, json, to),
+        Command::Demo(args) => commands::demo::execute(args, to),
+        Command::Bench(args) => commands::bench::execute(args, to),
+        Command::Sflow(SflowCommand::Decode(args)) => commands::sflow_decode::execute(args, json, to),
+        Command::Completions { shell } => commands::completions::execute(*shell, to),
+        Command::Man(args) => commands::man::execute(args, to),
+        Command::Complete(args) => shell::complete::execute(args, socket, to),
+    }
+}

@@ -1,0 +1,276 @@
+//! The interactive shell: `weir` alone on a terminal.
+//!
+//! A line is a command as on the command line, without the `weir`. Tab completes words and the
+//! router's names, `?` lists what may follow without Enter, words may be shortened, Ctrl-C takes
+//! back the line or ends a command that runs, Ctrl-D, `quit` and `exit` leave.
+//!
+//! A command runs on a thread of its own while this one waits for it and for Ctrl-C. A command
+//! that goes on for ever listens for Ctrl-C itself; one that does not end (a router that does not
+//! answer) is left alone after [`GRACE`]: what it still says is thrown away.
+//!
+//! The same walk through the table of commands (`tree.rs`) serves the shell, `weir exec`, shortened
+//! words on the command line, and the completion scripts of bash, zsh and fish (`complete.rs`).
+
+pub(crate) mod complete;
+mod editor;
+pub(crate) mod exec;
+mod help;
+mod objects;
+mod split;
+mod suggest;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use clap::{Command, CommandFactory, Parser};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::cli::Cli;
+use crate::client::default_socket;
+use crate::dispatch;
+use crate::failure::{Failure, USAGE};
+use crate::render::Screen;
+use editor::{Editor, Typed};
+use objects::Objects;
+pub(crate) use tree::takes_value;
+use tree::{Ambiguous, Position};
+
+/// How long a command may take to end after Ctrl-C.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// The command line with whole words for shortened ones. What is not text stays as it is.
+pub(crate) fn written_out(arguments: Vec<OsString>) -> Result<Vec<OsString>, Ambiguous> {
+    let mut words: Vec<String> = Vec::new();
+    for argument in arguments.iter().skip(1) {
+        match argument.to_str() {
+            Some(word) => words.push(word.to_owned()),
+            None => return Ok(arguments),
+        }
+    }
+    let socket = std::env::var_os("WEIR_SOCKET").map(PathBuf::from).or_else(|| said_socket(&words));
+    Position::after(&built(Cli::command()), &mut words, &Objects::new(socket.unwrap_or_else(default_socket)))?;
+    Ok(arguments.into_iter().take(1).chain(words.into_iter().map(OsString::from)).collect())
+}
+
+fn said_socket(words: &[String]) -> Option<PathBuf> {
+    let next = words.iter().position(|word| word == "--socket").and_then(|at| words.get(at + 1));
+    next.map(String::as_str).or_else(|| words.iter().find_map(|word| word.strip_prefix("--socket="))).map(PathBuf::from)
+}
+
+/// The tree of commands with everything that clap adds to it.
+fn built(mut tree: Command) -> Command {
+    tree.build();
+    tree
+}
+
+/// The table as the shell has it: with its own words, without what starts a router.
+fn shell_tree() -> Command {
+    let mut tree = Cli::command();
+    for elsewhere in ELSEWHERE {
+        tree = tree.mut_subcommand(elsewhere, |command| command.hide(true));
+    }
+    let help = Command::new("help").about("List what may be said here, as ? does at any place");
+    let quit = Command::new("quit").about("Leave the shell, as Ctrl-D does").visible_alias("exit").alias("q");
+    // Which router is decided when the shell is opened.
+    built(tree.subcommand(help).subcommand(quit).mut_arg("socket", |socket| socket.hide(true)))
+}
+
+/// Commands that are no use in a shell.
+const ELSEWHERE: [&str; 4] = ["run", "demo", "completions", "man"];
+
+/// Reads and does commands until there are no more; the exit code.
+pub(crate) fn interactive(cli: &Cli) -> u8 {
+    let socket = cli.socket.clone().unwrap_or_else(default_socket);
+    let signals = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let interrupts = signals.and_then(|runtime| {
+        let interrupt = runtime.block_on(async { signal(SignalKind::interrupt()) })?;
+        Ok(Interrupts { runtime, interrupt })
+    });
+    let opened = interrupts.map_err(Failure::said).and_then(|interrupts| {
+        let editor = Editor::open(shell_tree(), socket.clone()).map_err(Failure::said)?;
+        Ok(Shell { tree: shell_tree(), objects: Objects::new(socket.clone()), socket, json: cli.json, interrupts, editor })
+    });
+    match opened.and_then(Shell::talk) {
+        Ok(()) => 0,
+        Err(failure) => {
+            failure.tell("weir");
+            failure.code()
+        }
+    }
+}
+
+struct Shell {
+    tree: Command,
+    objects: Objects,
+    socket: PathBuf,
+    json: bool,
+    interrupts: Interrupts,
+    editor: Editor,
+}
+
+struct Interrupts {
+    runtime: tokio::runtime::Runtime,
+    interrupt: Signal,
+}
+
+impl Shell {
+    fn talk(mut self) -> Result<(), Failure> {
+        let mut to = io::stdout();
+        writeln!(to, "weir {}: ? lists what may be said, Tab completes, quit leaves", env!("CARGO_PKG_VERSION"))?;
+        if let Err(error) = weir_api::Client::new(&self.socket).version() {
+            Failure::from(error).tell("weir");
+        }
+        let prompt = format!("{}> ", router_name(&self.socket));
+        loop {
+            match self.editor.read(&prompt).map_err(Failure::said)? {
+                Typed::Line(line) => {
+                    if !self.line(&line)? {
+                        return Ok(());
+                    }
+                }
+                Typed::Question(before) => {
+                    write!(to, "{}", help::help(&self.tree, &before, &self.objects, &Screen::of_stdout()))?;
+                }
+                Typed::Nothing => {}
+                Typed::End => return Ok(()),
+            }
+        }
+    }
+
+    /// Does a line; tells whether more may come.
+    fn line(&mut self, line: &str) -> Result<bool, Failure> {
+        let split = split::split(line);
+        if split.words.is_empty() {
+            return Ok(true);
+        }
+        if split.end == split::End::Open {
+            Failure::said("quotes that nobody closed, or a lone backslash at the end").tell("weir");
+            return Ok(true);
+        }
+        match interpret(&self.tree, split.words, &self.objects, Some(&self.socket), self.json) {
+            Ok(Meaning::Quit) => return Ok(false),
+            Ok(Meaning::Help) => io::stdout().write_all(help::help(&self.tree, "", &self.objects, &Screen::of_stdout()).as_bytes())?,
+            Ok(Meaning::Command(cli)) => self.interrupts.run(*cli),
+            Err(NotUnderstood::Ambiguous(ambiguous)) => Failure::Coded(USAGE, ambiguous.to_string()).tell("weir"),
+            Err(NotUnderstood::Usage(error)) => {
+                let _ = error.print();
+            }
+            Err(NotUnderstood::Elsewhere(word)) => Failure::said(format_args!("`weir {word}` is said outside of this shell")).tell("weir"),
+        }
+        Ok(true)
+    }
+}
+
+/// What a line means.
+enum Meaning {
+    /// Leave.
+    Quit,
+    /// List what there is.
+    Help,
+    /// A command.
+    Command(Box<Cli>),
+}
+
+/// Why a line means nothing.
+enum NotUnderstood {
+    Ambiguous(Ambiguous),
+    Usage(clap::Error),
+    Elsewhere(String),
+}
+
+/// What words mean in a shell that talks to the router at `socket`.
+fn interpret(
+    tree: &Command,
+    mut words: Vec<String>,
+    objects: &Objects,
+    socket: Option<&Path>,
+    json: bool,
+) -> Result<Meaning, NotUnderstood> {
+    Position::after(tree, &mut words, objects).map_err(NotUnderstood::Ambiguous)?;
+    match words.first().map(String::as_str) {
+        Some("quit") if words.len() == 1 => return Ok(Meaning::Quit),
+        Some("help") if words.len() == 1 => return Ok(Meaning::Help),
+        Some(word) if ELSEWHERE.contains(&word) => return Err(NotUnderstood::Elsewhere(word.to_owned())),
+        _ => {}
+    }
+    let said = words.iter().any(|word| word == "--socket" || word.starts_with("--socket="));
+    let mut arguments = vec![OsString::from("weir")];
+    if let Some(socket) = socket.filter(|_| !said) {
+        arguments.extend([OsString::from("--socket"), socket.into()]);
+    }
+    arguments.extend(words.into_iter().map(OsString::from));
+    let mut cli = Cli::try_parse_from(arguments).map_err(NotUnderstood::Usage)?;
+    cli.json |= json;
+    Ok(Meaning::Command(Box::new(cli)))
+}
+
+impl Interrupts {
+    /// Does a command until it ends or Ctrl-C is pressed.
+    fn run(&mut self, cli: Cli) {
+        let given_up = Arc::new(AtomicBool::new(false));
+        let (end, mut ended) = tokio::sync::oneshot::channel();
+        let mut output = BufWriter::new(Output { given_up: Arc::clone(&given_up) });
+        let work = move || {
+            let outcome = dispatch::execute(&cli, &mut output);
+            let flushed = output.flush().map_err(Failure::from);
+            let _ = output.into_parts();
+            // Nobody waits any more: nobody is to be told.
+            let _ = end.send(outcome.and(flushed));
+        };
+        if let Err(error) = thread::Builder::new().name("command".to_owned()).spawn(work) {
+            return Failure::said(error).tell("weir");
+        }
+        let interrupt = &mut self.interrupt;
+        let outcome = self.runtime.block_on(async {
+            tokio::select! {
+                outcome = &mut ended => Some(outcome),
+                _ = interrupt.recv() => tokio::time::timeout(GRACE, &mut ended).await.ok(),
+            }
+        });
+        match outcome {
+            None => {
+                given_up.store(true, Ordering::Release);
+                Failure::said("not waited for any longer").tell("\nweir");
+            }
+            Some(Err(_)) => Failure::said("this command failed inside; that is a fault of weir").tell("weir"),
+            Some(Ok(Err(failure))) => failure.tell("weir"),
+            Some(Ok(Ok(()))) => {}
+        }
+    }
+}
+
+/// Standard output, until nobody waits for the command any more.
+struct Output {
+    given_up: Arc<AtomicBool>,
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.given_up.load(Ordering::Acquire) { Err(ErrorKind::BrokenPipe.into()) } else { io::stdout().write(bytes) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush()
+    }
+}
+
+/// The machine's name; with the socket's when it is not the usual one, since there may be several.
+fn router_name(socket: &Path) -> String {
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let machine = machine.split('.').next().filter(|name| !name.is_empty()).unwrap_or("weir");
+    let stem = socket.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = match stem {
+        Some(stem) if socket != default_socket() => format!("{machine}:{stem}"),
+        _ => machine.to_owned(),
+    };
+    crate::render::harmless(&name)
+}

@@ -1,0 +1,126 @@
+//! Names that exist: interfaces, nodes and prefixes of the running router, for Tab, `?` and
+//! shortened words.
+//!
+//! A person at a keyboard must not wait: the router has [`PATIENCE`] to answer, and what it said is
+//! good for [`FRESH`]. The question is asked on a thread of its own; while one waits for an answer
+//! that is too late, no second one is asked. At most [`MOST`] names are kept of each kind.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Arg;
+use weir_api::{Client, ClientError};
+
+use super::tree::Known;
+use crate::cli::kind::{Kind, Source};
+
+const PATIENCE: Duration = Duration::from_millis(200);
+const FRESH: Duration = Duration::from_secs(1);
+const MOST: usize = 500;
+
+/// A name, and a few words about what has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Object {
+    /// The name.
+    pub(crate) name: String,
+    /// A few words; may be empty.
+    pub(crate) about: String,
+}
+
+impl Object {
+    fn new(name: impl Into<String>, about: impl Into<String>) -> Self {
+        Self { name: name.into(), about: about.into() }
+    }
+}
+
+/// The names of one router's things.
+pub(crate) struct Objects {
+    socket: PathBuf,
+    asking: Arc<AtomicBool>,
+    answers: RefCell<HashMap<Source, (Instant, Vec<Object>)>>,
+}
+
+impl Objects {
+    /// Those of the router at `socket`. Nothing is asked before the first question.
+    pub(crate) fn new(socket: PathBuf) -> Self {
+        Self { socket, asking: Arc::default(), answers: RefCell::default() }
+    }
+
+    /// What exists at a source; nothing when the router does not answer in time.
+    pub(crate) fn list(&self, source: Source) -> Vec<Object> {
+        match source {
+            Source::Interfaces | Source::Nodes | Source::Prefixes => self.ask_router(source),
+            Source::BenchCases => {
+                let cases = weir_bench::Case::ALL.map(|case| Object::new(case.name(), ""));
+                cases.into()
+            }
+            Source::Files | Source::Folders | Source::Nothing => Vec::new(),
+        }
+    }
+
+    fn ask_router(&self, source: Source) -> Vec<Object> {
+        if let Some((when, objects)) = self.answers.borrow().get(&source)
+            && when.elapsed() < FRESH
+        {
+            return objects.clone();
+        }
+        // An answer that did not come is remembered, too: the next key shall not wait again.
+        let objects = self.fetch(source).unwrap_or_default();
+        self.answers.borrow_mut().insert(source, (Instant::now(), objects.clone()));
+        objects
+    }
+
+    fn fetch(&self, source: Source) -> Option<Vec<Object>> {
+        if self.asking.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let (answer, answered) = mpsc::channel();
+        let (client, asking) = (Client::new(&self.socket), Arc::clone(&self.asking));
+        let asked = thread::Builder::new().name("names".to_owned()).spawn(move || {
+            let objects = read(&client, source);
+            asking.store(false, Ordering::Release);
+            // Too late is no failure.
+            let _ = answer.send(objects);
+        });
+        if asked.is_err() {
+            self.asking.store(false, Ordering::Release);
+            return None;
+        }
+        answered.recv_timeout(PATIENCE).ok()?.ok()
+    }
+}
+
+impl Known for Objects {
+    fn exists(&self, argument: &Arg, value: &str) -> bool {
+        Kind::of(argument).is_some_and(|kind| self.list(kind.source).iter().any(|object| object.name == value))
+    }
+}
+
+fn read(client: &Client, source: Source) -> Result<Vec<Object>, ClientError> {
+    let mut objects: Vec<Object> = match source {
+        Source::Interfaces => {
+            let interfaces = client.interfaces(None)?.interfaces;
+            interfaces.into_iter().map(|interface| Object::new(interface.name, interface.description.unwrap_or_default())).collect()
+        }
+        Source::Nodes => {
+            let workers = client.runtime()?.workers;
+            let mut names: Vec<String> = workers.into_iter().flat_map(|worker| worker.nodes).map(|node| node.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            let nodes = names.into_iter().map(|name| Object::new(name, ""));
+            std::iter::once(Object::new("any", "from reception on")).chain(nodes).collect()
+        }
+        Source::Prefixes => {
+            let routes = client.routes(None, None)?.routes;
+            routes.into_iter().take(MOST).map(|route| Object::new(route.prefix.to_string(), route.source.to_string())).collect()
+        }
+        _ => Vec::new(),
+    };
+    objects.truncate(MOST);
+    Ok(objects)
+}
