@@ -6,12 +6,13 @@
 //! `confirm_seconds` is undone by the router itself unless `POST /v1/config/confirm` comes in
 //! time; until then nobody else may change anything.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::{Timestamp, UpDown};
 
 /// A configuration file to look at: `POST /v1/config/check` and `/v1/config/plan`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigText {
     /// The file's text.
@@ -35,14 +36,14 @@ impl ConfigText {
 const DEFAULT_FILE: &str = "configuration";
 
 /// The running configuration as a file: `GET /v1/config/dump`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigDump {
     /// The file's text; its plan against the same router is empty.
     pub yaml: String,
 }
 
 /// What is wrong with a file: the answer to `POST /v1/config/check`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigChecked {
     /// Whether the file could be applied: no finding is an error.
     pub ok: bool,
@@ -59,7 +60,7 @@ impl ConfigChecked {
 }
 
 /// One finding in a configuration file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// Whether the file is refused for it.
     pub severity: FindingSeverity,
@@ -82,7 +83,7 @@ pub struct Finding {
 }
 
 /// Whether a file is refused for a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingSeverity {
     /// The file is refused.
@@ -92,7 +93,7 @@ pub enum FindingSeverity {
 }
 
 /// What a change would do: the answer to `POST /v1/config/plan`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigPlan {
     /// Warnings about the file; a file with errors is refused instead, with the findings in the error.
     pub findings: Vec<Finding>,
@@ -105,7 +106,7 @@ pub struct ConfigPlan {
 }
 
 /// One step of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigStep {
     /// Which part of the plan it belongs to.
     pub group: StepGroup,
@@ -118,7 +119,7 @@ pub struct ConfigStep {
 }
 
 /// The parts of a plan, in their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepGroup {
     /// What is no longer wanted goes.
@@ -140,7 +141,7 @@ impl std::fmt::Display for StepGroup {
 }
 
 /// What the running configuration is compared with: `POST /v1/config/diff`. One of the two.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiffRequest {
     /// A file's text: from what runs to it.
@@ -152,14 +153,14 @@ pub struct DiffRequest {
 }
 
 /// A difference between two configurations.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigDiff {
     /// Lines as `diff -u` prints them; empty when there is no difference.
     pub diff: String,
 }
 
 /// A file to apply: `POST /v1/config/apply`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyRequest {
     /// The file's text.
@@ -190,7 +191,7 @@ impl ApplyRequest {
 }
 
 /// A change that was done.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Applied {
     /// The number of what runs now in the history; unchanged when there was nothing to do.
     pub revision: u64,
@@ -205,14 +206,14 @@ pub struct Applied {
 }
 
 /// The answer to `POST /v1/config/confirm`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Confirmed {
     /// The revision that stays now.
     pub revision: u64,
 }
 
 /// What to go back to: `POST /v1/config/rollback`. Neither `revision` nor `steps_back` = one back.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RollbackRequest {
     /// This revision.
@@ -233,7 +234,7 @@ pub struct RollbackRequest {
 }
 
 /// Applied configurations, newest first: `GET /v1/config/history`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct History {
     /// The revisions.
     pub revisions: Vec<Revision>,
@@ -246,7 +247,7 @@ pub struct History {
 }
 
 /// One applied configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Revision {
     /// Its number; grows by each change.
     pub revision: u64,
@@ -269,7 +270,7 @@ pub struct Revision {
 }
 
 /// One applied configuration with its text: `GET /v1/config/history/{revision}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RevisionText {
     /// When, who and why.
     #[serde(flatten)]
@@ -279,7 +280,7 @@ pub struct RevisionText {
 }
 
 /// Who holds the configuration, and until when; in the error of a change that comes meanwhile.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigLock {
     /// Why it is held.
     pub reason: LockReason,
@@ -302,7 +303,7 @@ pub struct ConfigLock {
 }
 
 /// Why nobody else may change the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LockReason {
     /// A change is being done.
@@ -313,7 +314,7 @@ pub enum LockReason {
 
 /// A short edit of sFlow: `PATCH /v1/sflow`. Absent = stays, null = back to the default
 /// (RFC 7396).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SflowPatch {
     /// One packet in this many is sampled; 0 = none.
@@ -329,7 +330,7 @@ pub struct SflowPatch {
 
 /// A short edit of one interface: `PATCH /v1/interfaces/{name}`. Absent = stays, null = back to
 /// the default (RFC 7396).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InterfacePatch {
     /// Whether received packets are sampled.
@@ -392,6 +393,20 @@ impl<T: Serialize> Serialize for Edit<T> {
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Edit<T> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Option::deserialize(deserializer).map(|value| value.map_or(Self::Unset, Self::Set))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Edit<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("Edit_of_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Option::<T>::json_schema(generator)
     }
 }
 

@@ -4,12 +4,13 @@
 //! a path does not know and a request that is too large:
 //! `{"error": {"code": "not-found", "message": "…", "help": "…"}}`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{ConfigLock, Finding, FindingSeverity, LockReason};
 
 /// Why a request was not done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, JsonSchema)]
 #[error("{message}")]
 pub struct ApiError {
     /// The kind of error; decides the HTTP status.
@@ -82,7 +83,7 @@ impl ApiError {
 }
 
 /// The kinds of errors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorCode {
     /// The request cannot be understood, or asks for something impossible.
@@ -116,6 +117,45 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
+    /// All of them, by status.
+    pub const ALL: [Self; 14] = [
+        Self::BadRequest,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::RequestTimeout,
+        Self::Conflict,
+        Self::TooLarge,
+        Self::UnsupportedMediaType,
+        Self::Invalid,
+        Self::Internal,
+        Self::NotAvailable,
+        Self::Unavailable,
+        Self::NoRoom,
+    ];
+
+    /// When it is told, in one sentence.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::BadRequest => "The request cannot be understood, or asks for something impossible.",
+            Self::Unauthorized => "A token or a certificate is missing, or is unknown.",
+            Self::Forbidden => "Whoever asks may not do this.",
+            Self::NotFound => "The path, or the thing that it names, does not exist.",
+            Self::MethodNotAllowed => "The path has no such method.",
+            Self::RequestTimeout => "The request did not come in whole in time.",
+            Self::Conflict => "The router's state forbids it now; `lock` says who holds the configuration.",
+            Self::TooLarge => "The request's body is too large.",
+            Self::UnsupportedMediaType => "The body is not JSON.",
+            Self::Invalid => "The configuration has errors; `findings` says which.",
+            Self::Internal => "A fault of the router.",
+            Self::NotAvailable => "This router cannot do that.",
+            Self::Unavailable => "The router has too much to do, or is stopping; try again.",
+            Self::NoRoom => "The store of configurations cannot be written; nothing was changed.",
+        }
+    }
+
     /// The HTTP status that goes with it.
     #[must_use]
     pub const fn status(self) -> u16 {
@@ -139,7 +179,7 @@ impl ErrorCode {
 }
 
 /// The body of a reply that tells an error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     /// The error.
     pub error: ApiError,

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
@@ -16,7 +17,7 @@ use crate::{Timestamp, Traffic, UpDown};
 const KEPT: usize = 1024;
 
 /// What events can be about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topic {
     /// Counters of interfaces, again and again.
@@ -51,8 +52,8 @@ impl std::fmt::Display for Topic {
     }
 }
 
-/// One event. In the stream, `event:` is its name and `data:` the rest as JSON.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One event. In the stream, `event:` is its name and `data:` all of it as JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     /// Counters of interfaces.
@@ -82,7 +83,7 @@ impl Event {
 }
 
 /// Counters of interfaces at one time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountersEvent {
     /// When they were read.
     pub time: Timestamp,
@@ -91,7 +92,7 @@ pub struct CountersEvent {
 }
 
 /// Counters of one interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceCounters {
     /// Its name.
     pub name: String,
@@ -110,7 +111,7 @@ pub struct InterfaceCounters {
 }
 
 /// A line of the log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogEvent {
     /// When it was said.
     pub time: Timestamp,
@@ -123,7 +124,7 @@ pub struct LogEvent {
 }
 
 /// How important a line of the log is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventLevel {
     /// Something is broken.
@@ -139,7 +140,7 @@ pub enum EventLevel {
 }
 
 /// A change of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigEvent {
     /// When it happened.
     pub time: Timestamp,
@@ -157,7 +158,7 @@ pub struct ConfigEvent {
 }
 
 /// What happened to the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConfigEventKind {
     /// A change was done.
@@ -173,7 +174,7 @@ pub enum ConfigEventKind {
 }
 
 /// A link went up or down.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkEvent {
     /// When it was noticed.
     pub time: Timestamp,
@@ -188,7 +189,7 @@ pub struct LinkEvent {
 }
 
 /// Events that a subscriber was too slow for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LostEvent {
     /// What they were about.
     pub topic: Topic,

@@ -7,17 +7,18 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// All neighbours.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Neighbors {
     /// The neighbours, by interface and address.
     pub neighbors: Vec<Neighbor>,
 }
 
 /// One neighbour on a link.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Neighbor {
     /// The interface it is behind.
     pub interface: String,
@@ -35,7 +36,7 @@ pub struct Neighbor {
 }
 
 /// How well a neighbour is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NeighborState {
     /// Asked for, no answer yet.
@@ -66,18 +67,19 @@ impl std::fmt::Display for NeighborState {
 }
 
 /// All routes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Routes {
     /// The routes, by table and prefix.
     pub routes: Vec<Route>,
 }
 
 /// One route.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Route {
     /// The table (VRF) it is in; 0 = the default one.
     pub table: u32,
     /// The destinations it is for.
+    #[schemars(with = "String")]
     pub prefix: IpNet,
     /// Where it comes from.
     pub source: RouteSource,
@@ -86,7 +88,7 @@ pub struct Route {
 }
 
 /// Where a route comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RouteSource {
     /// An own address.
@@ -119,7 +121,7 @@ impl std::fmt::Display for RouteSource {
 }
 
 /// One path of a route.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathReply {
     /// The neighbour that packets are handed to; absent when the destination itself is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,7 +139,7 @@ pub struct PathReply {
 }
 
 /// What becomes of packets that take a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Adjacency {
     /// Sent on: the next hop's MAC address is known.

@@ -4,19 +4,20 @@
 //! they have there. They count from when the port was opened, or from when the device came up;
 //! no `clear` reaches them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::interface::UpDown;
 
 /// All ports.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Hardware {
     /// The ports, in the order of their interfaces.
     pub ports: Vec<HardwarePort>,
 }
 
 /// One port.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HardwarePort {
     /// The interface that sits on it.
     pub interface: String,
@@ -44,7 +45,7 @@ pub struct HardwarePort {
 }
 
 /// One counter of a port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HardwareCounter {
     /// The counter's name at its source.
     pub name: String,
@@ -55,7 +56,7 @@ pub struct HardwareCounter {
 }
 
 /// Who counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CounterSource {
     /// Weir's own driver code.
@@ -80,14 +81,14 @@ impl std::fmt::Display for CounterSource {
 }
 
 /// Which worker serves which receive queue.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RxPlacement {
     /// The queues, by interface and number.
     pub queues: Vec<RxQueuePlacement>,
 }
 
 /// One receive queue and its worker.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RxQueuePlacement {
     /// The interface.
     pub interface: String,

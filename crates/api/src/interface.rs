@@ -5,17 +5,18 @@
 //! `POST /v1/clear/interfaces`; bytes count frames without their FCS.
 
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// All interfaces, in the order of their index.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Interfaces {
     /// The interfaces.
     pub interfaces: Vec<Interface>,
 }
 
 /// One interface.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interface {
     /// Its name in the configuration.
     pub name: String,
@@ -48,6 +49,7 @@ pub struct Interface {
     pub description: Option<String>,
     /// Its own addresses, each with the length of its subnet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
     pub addresses: Vec<IpNet>,
     /// The interface that everything received here leaves by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,7 +72,7 @@ pub struct Interface {
 }
 
 /// The kinds of interfaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InterfaceKind {
     /// On a port of its own.
@@ -85,8 +87,20 @@ pub enum InterfaceKind {
     Bvi,
 }
 
+impl std::fmt::Display for InterfaceKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Port => "port",
+            Self::Bond => "bond",
+            Self::SubInterface => "sub-interface",
+            Self::Loopback => "loopback",
+            Self::Bvi => "bvi",
+        })
+    }
+}
+
 /// Up or down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UpDown {
     /// Packets pass.
@@ -111,7 +125,7 @@ impl std::fmt::Display for UpDown {
 }
 
 /// Packets in one direction; `packets` = `unicast` + `multicast` + `broadcast`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Traffic {
     /// Packets.
     pub packets: u64,
@@ -126,7 +140,7 @@ pub struct Traffic {
 }
 
 /// How many packets of one interface one node dropped for one reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceDrop {
     /// The node that dropped them.
     pub node: String,

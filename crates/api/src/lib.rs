@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod caller;
 mod client;
 mod config;
@@ -28,25 +29,32 @@ mod forwarding;
 mod hardware;
 mod http;
 mod interface;
+mod listen;
+pub mod metrics;
+mod openapi;
 mod page;
+mod reference;
 mod router;
 mod runtime;
 mod server;
+mod settings;
 mod sflow;
 mod socket;
 mod stall;
+mod stream;
 mod summary;
 mod time;
+mod tls;
 mod trace;
 mod version;
 
 pub use caller::{Caller, Origin, Role};
-pub use client::{Client, ClientError};
+pub use client::{Client, ClientError, EventRequest, Events};
 pub use config::{
     Applied, ApplyRequest, ConfigChecked, ConfigDiff, ConfigDump, ConfigLock, ConfigPlan, ConfigStep, ConfigText, Confirmed, DiffRequest,
     Edit, Finding, FindingSeverity, History, InterfacePatch, LockReason, Revision, RevisionText, RollbackRequest, SflowPatch, StepGroup,
 };
-pub use endpoints::{ENDPOINTS, Endpoint};
+pub use endpoints::{ENDPOINTS, Endpoint, Parameter, ParameterKind, Reply, TypeOf};
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{
     ConfigEvent, ConfigEventKind, CountersEvent, Event, EventBus, EventLevel, InterfaceCounters, LinkEvent, LogEvent, LostEvent, Topic,
@@ -55,9 +63,11 @@ pub use forwarding::{Adjacency, Neighbor, NeighborState, Neighbors, PathReply, R
 pub use hardware::{CounterSource, Hardware, HardwareCounter, HardwarePort, RxPlacement, RxQueuePlacement};
 pub use interface::{Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown};
 pub use page::{Destinations, InterfaceQuery, NeighborKey, NeighborQuery, NotAPlace, Page, RouteKey, RouteQuery};
+pub use reference::reference;
 pub use router::{Clear, Cleared, Router};
 pub use runtime::{DropCounter, Errors, IdleMode, NodeRuntime, Runtime, Severity, Totals, WorkerRuntime};
-pub use server::{Limits, Server, ServerHandle};
+pub use server::{Server, ServerHandle};
+pub use settings::{Limits, ServerSettings, TcpListen, Tls, Token};
 pub use sflow::{Sflow, SflowCollector, SflowEncoding, SflowInterface, SflowSettings, SflowWorker};
 pub use socket::ServeError;
 pub use summary::{BufferPool, Buffers, Family, FibSummary, FibTable, RouteCount};

@@ -3,6 +3,7 @@
 //! All methods block and are called from threads of the API's own, several at once: they may wait
 //! for a lock of the control side, but never for a worker. What they read, workers may be writing.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -164,7 +165,7 @@ pub trait Router: Send + Sync + 'static {
 }
 
 /// Counters that can be set to 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clear {
     /// The counters of interfaces, their drops included.
@@ -191,7 +192,7 @@ impl Clear {
 }
 
 /// The answer to `POST /v1/clear/WORD`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cleared {
     /// What was set to 0.
     pub cleared: Clear,

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What each worker did since the last `POST /v1/clear/runtime`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Runtime {
     /// Millions of clocks a second.
     pub tsc_mhz: f64,
@@ -20,7 +21,7 @@ pub struct Runtime {
 }
 
 /// One worker.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerRuntime {
     /// Its number, from 0.
     pub worker: u32,
@@ -38,7 +39,7 @@ pub struct WorkerRuntime {
 }
 
 /// What a worker does without packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdleMode {
     /// Looks again at once.
@@ -57,7 +58,7 @@ impl std::fmt::Display for IdleMode {
 }
 
 /// One node on one worker.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeRuntime {
     /// The node's name.
     pub name: String,
@@ -88,14 +89,14 @@ fn ratio(above: u64, below: u64) -> f64 {
 }
 
 /// Drops since the last `POST /v1/clear/errors`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Errors {
     /// Every counter that is not 0. Summed over the workers, unless `?by_worker=true` was asked.
     pub errors: Vec<DropCounter>,
 }
 
 /// How many packets were dropped at one place for one reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DropCounter {
     /// The worker that counted; absent in a sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,7 +117,7 @@ pub struct DropCounter {
 }
 
 /// How bad a drop is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// As it should be: what the configuration or the protocol asks for.
@@ -141,7 +142,7 @@ impl std::fmt::Display for Severity {
 ///
 /// After the workers stopped, `packets_in + originated + replicated` equals
 /// `packets_out + consumed + held` plus all `drops`, exactly.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
     /// Packets received on all ports.
     pub packets_in: u64,

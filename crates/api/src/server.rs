@@ -1,135 +1,175 @@
-//! The server: one thread, one socket, a bounded number of clients.
+//! The server: one thread, its listeners, a bounded number of clients.
 //!
 //! The thread runs a small runtime of its own; answers come from a few blocking threads beside
 //! it. Nothing here is shared with workers, and every resource that a client can hold has a bound
-//! ([`Limits`]): connections beyond the bound wait in the kernel's queue until one ends, and every
-//! connection ends, because heads, bodies, answers and writes are each bounded in time.
+//! ([`Limits`]). Everything that can be wrong with the settings is found before the thread starts.
 //!
-//! At the end the socket's name goes first, then idle connections are closed and busy ones are
-//! given a moment to finish.
+//! At the end the socket's name goes first, then idle connections are closed, streams of events
+//! end, and busy connections are given a moment to finish.
 
-use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
-use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{UnixListener, UnixStream};
-use tokio::runtime::Runtime;
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::sync::watch;
 
-use crate::Router;
-use crate::http::{Shared, service};
-use crate::socket::{ServeError, SocketName, bind};
-use crate::stall::NoStall;
+use crate::access::Access;
+use crate::http::{Shared, metrics_service, service};
+use crate::listen::{Listener, Served, serve};
+use crate::socket::{Opened, ServeError, SocketName, bind};
+use crate::{Limits, Router, ServerSettings, TcpListen, tls};
 
-/// What clients may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Connections at once.
-    pub connections: usize,
-    /// Requests that are being answered at once.
-    pub answers: usize,
-    /// The largest body of a request, in bytes.
-    pub body_bytes: usize,
-    /// How long a client may take to send a request's head; an idle connection ends after it.
-    pub head_time: Duration,
-    /// How long a client may take to send a request's body.
-    pub body_time: Duration,
-    /// How long the router may take to answer.
-    pub answer_time: Duration,
-    /// How long a client may take to read the next part of a reply.
-    pub write_time: Duration,
-    /// How long requests under way may take when the server stops.
-    pub stop_time: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connections: 64,
-            answers: 4,
-            body_bytes: 1 << 20,
-            head_time: Duration::from_secs(5),
-            body_time: Duration::from_secs(5),
-            answer_time: Duration::from_secs(10),
-            write_time: Duration::from_secs(5),
-            stop_time: Duration::from_secs(1),
-        }
-    }
-}
+/// Connections that wait in the kernel's queue of a TCP listener.
+const BACKLOG: u32 = 1024;
 
 /// Starts servers.
 #[derive(Debug)]
 pub struct Server;
 
 impl Server {
-    /// Answers for `router` on a Unix socket at `path`, with the usual limits.
+    /// Answers for `router` on a Unix socket at `path`, to root and the router's own user, with
+    /// the usual limits.
     ///
     /// # Errors
     /// When another router answers there, or the socket cannot be made.
     pub fn start(path: &Path, router: Arc<dyn Router>) -> Result<ServerHandle, ServeError> {
-        Self::start_with(path, router, Limits::default())
+        Self::serve(&ServerSettings::new(path), router)
     }
 
-    /// Answers for `router` on a Unix socket at `path`.
+    /// Like `start`, with limits.
     ///
     /// # Errors
     /// When another router answers there, or the socket cannot be made.
     pub fn start_with(path: &Path, router: Arc<dyn Router>, limits: Limits) -> Result<ServerHandle, ServeError> {
+        Self::serve(&ServerSettings { limits, ..ServerSettings::new(path) }, router)
+    }
+
+    /// Answers for `router` as the settings say.
+    ///
+    /// # Errors
+    /// When another router answers there, when a socket cannot be made, or when the settings are
+    /// unsafe or name what does not exist.
+    pub fn serve(settings: &ServerSettings, router: Arc<dyn Router>) -> Result<ServerHandle, ServeError> {
+        let limits = settings.limits;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(limits.answers.max(1))
             .thread_name("weir-api-answer")
             .build()
             .map_err(ServeError::Thread)?;
-        let (listener, name) = bind(path)?;
-        let listener = {
-            let _inside = runtime.enter();
-            UnixListener::from_std(listener).map_err(ServeError::Thread)
-        };
+        let access = Arc::new(Access::new(settings)?);
+        let entered = runtime.enter();
+        let OverTcp { mut listeners, addresses } = OverTcp::bind(settings)?;
+        let opened = Opened { group: access.socket_group().map(|group| group.gid), everybody: access.is_open_to_readers() };
+        let (socket, name) = bind(&settings.socket, opened)?;
+        match UnixListener::from_std(socket) {
+            Ok(unix) => listeners.push(Listener::Unix(unix)),
+            Err(error) => {
+                name.remove();
+                return Err(ServeError::Thread(error));
+            }
+        }
+        drop(entered);
         let (stop, stopped) = watch::channel(false);
-        let shared = Shared::new(router, limits);
-        let work = move |listener| {
-            runtime.block_on(serve(listener, shared, limits, stopped));
-            end(runtime, limits);
-        };
-        let thread = listener.and_then(|listener| {
-            let named = std::thread::Builder::new().name("weir-api".to_owned());
-            named.spawn(move || work(listener)).map_err(ServeError::Thread)
+        let shared = Shared::new(router, limits, access, stopped.clone());
+        let (all, metrics) = (service(&shared), metrics_service(&shared));
+        let serving = listeners.into_iter().map(|listener| {
+            let service = if matches!(listener, Listener::Metrics(_)) { metrics.clone() } else { all.clone() };
+            Served { listener, service, shared: shared.clone() }
         });
-        match thread {
+        let served: Vec<_> = serving.collect();
+        let work = move || {
+            runtime.block_on(serve(served, limits, stopped));
+            // An answer that hangs must not hang the end.
+            runtime.shutdown_timeout(limits.stop_time);
+        };
+        match std::thread::Builder::new().name("weir-api".to_owned()).spawn(work) {
             Ok(thread) => {
-                tracing::info!(socket = %path.display(), "the API answers");
-                Ok(ServerHandle { name, stop, thread: Some(thread) })
+                tracing::info!(socket = %settings.socket.display(), tcp = ?addresses, "the API answers");
+                Ok(ServerHandle { name, addresses, stop, thread: Some(thread) })
             }
             Err(error) => {
                 name.remove();
-                Err(error)
+                Err(ServeError::Thread(error))
             }
         }
     }
 }
 
-/// An answer that hangs must not hang the end.
-fn end(runtime: Runtime, limits: Limits) {
-    runtime.shutdown_timeout(limits.stop_time);
+/// Listeners for TCP, and where they listen.
+#[derive(Default)]
+struct OverTcp {
+    listeners: Vec<Listener>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl OverTcp {
+    /// Binds each listener of the API, then that of the metrics.
+    fn bind(settings: &ServerSettings) -> Result<Self, ServeError> {
+        let mut bound = Self::default();
+        for listen in &settings.listeners {
+            let acceptor = vet(listen, !settings.tokens.is_empty())?;
+            let listener = bound.tcp(listen.address)?;
+            bound.listeners.push(match (acceptor, &listen.tls) {
+                (Some(acceptor), Some(tls)) => Listener::Tls { listener, acceptor, client_role: tls.client_role },
+                _ => Listener::Plain(listener),
+            });
+        }
+        if let Some(address) = settings.metrics {
+            let listener = bound.tcp(address)?;
+            bound.listeners.push(Listener::Metrics(listener));
+        }
+        Ok(bound)
+    }
+
+    fn tcp(&mut self, address: SocketAddr) -> Result<TcpListener, ServeError> {
+        let (listener, bound) = tcp(address).map_err(|source| ServeError::Tcp { address, source })?;
+        self.addresses.push(bound);
+        Ok(listener)
+    }
+}
+
+/// Refuses listeners that are unsafe, or that could let nobody in.
+fn vet(listen: &TcpListen, tokens: bool) -> Result<Option<tokio_rustls::TlsAcceptor>, ServeError> {
+    let address = listen.address;
+    let has_certificates = listen.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+    match &listen.tls {
+        None if !address.ip().is_loopback() => Err(ServeError::PlainTcp(address)),
+        _ if !tokens && !has_certificates => Err(ServeError::NobodyMayAsk(address)),
+        None => Ok(None),
+        Some(settings) => tls::acceptor(settings, tokens).map(Some),
+    }
+}
+
+fn tcp(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Connections of the router before this one may still be in TIME-WAIT (RFC 9293 3.3.2).
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    let listener = socket.listen(BACKLOG)?;
+    let bound = listener.local_addr()?;
+    Ok((listener, bound))
 }
 
 /// A running server; dropping it stops it.
 #[derive(Debug)]
 pub struct ServerHandle {
     name: SocketName,
+    addresses: Vec<SocketAddr>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl ServerHandle {
+    /// Where it listens for TCP: the listeners in the order of the settings, then that of metrics.
+    #[must_use]
+    pub fn tcp_addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
     /// Removes the socket, lets requests under way finish for a moment, and ends the thread.
     pub fn stop(self) {
         drop(self);
@@ -145,72 +185,5 @@ impl Drop for ServerHandle {
         {
             tracing::error!("the API's thread panicked");
         }
-    }
-}
-
-async fn serve(listener: UnixListener, shared: Shared, limits: Limits, mut stopped: watch::Receiver<bool>) {
-    let service = service(&shared);
-    let free = Arc::new(Semaphore::new(limits.connections));
-    let mut connections = JoinSet::new();
-    loop {
-        // A place first, then a connection: clients beyond the bound wait in the kernel's queue.
-        let next = async {
-            let place = Arc::clone(&free).acquire_owned().await;
-            (place, listener.accept().await)
-        };
-        let (place, accepted) = tokio::select! {
-            () = is_true(&mut stopped) => break,
-            next = next => next,
-        };
-        while connections.try_join_next().is_some() {}
-        match (place, accepted) {
-            (Ok(place), Ok((stream, _))) => {
-                let (service, stopped) = (service.clone(), stopped.clone());
-                connections.spawn(async move {
-                    converse(stream, service, limits, stopped).await;
-                    drop(place);
-                });
-            }
-            (_, Err(error)) => {
-                // Out of descriptors, most likely: try again when some connections have ended.
-                tracing::warn!(%error, "the API cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-            (Err(_), Ok(_)) => break,
-        }
-    }
-    drop(listener);
-    let all_ended = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(limits.stop_time, all_ended).await.is_err() {
-        tracing::warn!("the API ends with requests under way");
-    }
-}
-
-async fn is_true(stopped: &mut watch::Receiver<bool>) {
-    // An error means that the handle is gone, which is also an end.
-    let _ = stopped.wait_for(|stop| *stop).await;
-}
-
-/// One connection, from its first byte to its end.
-async fn converse(stream: UnixStream, service: axum::Router, limits: Limits, mut stopped: watch::Receiver<bool>) {
-    match stream.peer_cred() {
-        Ok(peer) => tracing::debug!(uid = peer.uid(), gid = peer.gid(), pid = peer.pid(), "API client"),
-        Err(error) => tracing::debug!(%error, "API client without credentials"),
-    }
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits.head_time);
-    let stream = TokioIo::new(NoStall::new(stream, limits.write_time));
-    let mut connection = pin!(http.serve_connection(stream, TowerToHyperService::new(service)));
-    let mut stopping = pin!(is_true(&mut stopped));
-    let mut told = false;
-    let ended = poll_fn(|context| {
-        if !told && stopping.as_mut().poll(context).is_ready() {
-            told = true;
-            connection.as_mut().graceful_shutdown();
-        }
-        connection.as_mut().poll(context)
-    });
-    if let Err(error) = ended.await {
-        tracing::debug!(%error, "an API connection broke off");
     }
 }

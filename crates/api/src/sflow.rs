@@ -6,10 +6,11 @@
 
 use std::net::IpAddr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Settings and counters of sampler and agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sflow {
     /// What the configuration says.
     pub settings: SflowSettings,
@@ -45,7 +46,7 @@ impl Sflow {
 }
 
 /// The settings of sampler and agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SflowSettings {
     /// One packet in this many is sampled; 0 = none.
     pub sampling_rate: u32,
@@ -62,7 +63,7 @@ pub struct SflowSettings {
 }
 
 /// Which of the two forms of sFlow version 5 the agent speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SflowEncoding {
     /// Interfaces as 32-bit indices.
@@ -81,7 +82,7 @@ impl std::fmt::Display for SflowEncoding {
 }
 
 /// One collector.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SflowCollector {
     /// Its address.
     pub address: IpAddr,
@@ -97,7 +98,7 @@ pub struct SflowCollector {
 }
 
 /// The samples of one worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SflowWorker {
     /// Its number, from 0.
     pub worker: u32,
@@ -110,7 +111,7 @@ pub struct SflowWorker {
 }
 
 /// One sampled interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SflowInterface {
     /// Its name.
     pub interface: String,

@@ -7,6 +7,7 @@
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -16,8 +17,19 @@ use std::time::Duration;
 /// (unix(7)).
 const LONGEST_PATH: usize = 107;
 
-/// Owner and group may talk to the router.
+/// Owner and group may connect.
 const MODE: u32 = 0o660;
+/// Everybody may connect; the peer's credentials decide.
+const OPEN_MODE: u32 = 0o666;
+
+/// Whom the socket is opened to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opened {
+    /// The group it is given to.
+    pub(crate) group: Option<u32>,
+    /// Whether everybody may connect.
+    pub(crate) everybody: bool,
+}
 
 /// Why the API's socket could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +56,39 @@ pub enum ServeError {
     Bind {
         /// The socket.
         socket: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A group in the settings does not exist.
+    #[error("the API's group {0:?} does not exist (make it with `groupadd --system {0}`, or name another)")]
+    NoGroup(String),
+    /// The socket cannot be given to its group.
+    #[error("cannot give the API's socket {} to its group: {source} (run as root, or as a member of the group)", .socket.display())]
+    GiveToGroup {
+        /// The socket.
+        socket: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Tokens would cross the network in plain sight.
+    #[error("the API does not listen on {0} without TLS (give it a certificate, or a loopback address)")]
+    PlainTcp(SocketAddr),
+    /// Nobody has a token or a certificate.
+    #[error("nobody could ask the API on {0} (add a token, or the CA of clients' certificates)")]
+    NobodyMayAsk(SocketAddr),
+    /// A certificate or a key cannot be used.
+    #[error("cannot use {} for the API's TLS: {reason}", .file.display())]
+    Tls {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// TCP cannot be listened on.
+    #[error("the API cannot listen on {address}: {source}")]
+    Tcp {
+        /// The address.
+        address: SocketAddr,
         /// What the kernel said.
         source: io::Error,
     },
@@ -75,7 +120,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 /// Binds a listening socket at `path`.
-pub(crate) fn bind(path: &Path) -> Result<(UnixListener, SocketName), ServeError> {
+pub(crate) fn bind(path: &Path, opened: Opened) -> Result<(UnixListener, SocketName), ServeError> {
     if path.as_os_str().len() > LONGEST_PATH {
         return Err(ServeError::PathTooLong(path.to_owned()));
     }
@@ -88,14 +133,25 @@ pub(crate) fn bind(path: &Path) -> Result<(UnixListener, SocketName), ServeError
     let failed = |source| ServeError::Bind { socket: path.to_owned(), source };
     let listener = UnixListener::bind(path).map_err(failed)?;
     let name = SocketName { path: path.to_owned(), identity: identity(path).map_err(failed)? };
-    let opened = fs::set_permissions(path, Permissions::from_mode(MODE)).and_then(|()| listener.set_nonblocking(true));
-    match opened {
+    let ready = open(path, opened).and_then(|()| listener.set_nonblocking(true).map_err(failed));
+    match ready {
         Ok(()) => Ok((listener, name)),
         Err(error) => {
             name.remove();
-            Err(failed(error))
+            Err(error)
         }
     }
+}
+
+/// The group first, then its right to connect.
+fn open(path: &Path, opened: Opened) -> Result<(), ServeError> {
+    if let Some(gid) = opened.group {
+        let failed = |source| ServeError::GiveToGroup { socket: path.to_owned(), source };
+        std::os::unix::fs::lchown(path, None, Some(gid)).map_err(failed)?;
+    }
+    let mode = if opened.everybody { OPEN_MODE } else { MODE };
+    let failed = |source| ServeError::Bind { socket: path.to_owned(), source };
+    fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)
 }
 
 /// Holds off other routers that start in the same directory, until the file is dropped.

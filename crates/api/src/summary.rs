@@ -4,19 +4,20 @@
 //! What `show buffers` and `show ip fib summary` print, and what the metrics take their gauges
 //! from: numbers that cost little however many routes there are.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::RouteSource;
 
 /// All pools of packet memory.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Buffers {
     /// The pools.
     pub pools: Vec<BufferPool>,
 }
 
 /// One pool of packet memory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BufferPool {
     /// Its number, from 0.
     pub pool: u32,
@@ -33,7 +34,7 @@ pub struct BufferPool {
 }
 
 /// The size of the forwarding tables.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FibSummary {
     /// Each table of each family.
     pub tables: Vec<FibTable>,
@@ -46,7 +47,7 @@ pub struct FibSummary {
 }
 
 /// One forwarding table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FibTable {
     /// The table (VRF); 0 = the default one.
     pub table: u32,
@@ -57,7 +58,7 @@ pub struct FibTable {
 }
 
 /// How many routes come from one source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RouteCount {
     /// The source.
     pub source: RouteSource,
@@ -66,7 +67,7 @@ pub struct RouteCount {
 }
 
 /// A family of addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
     /// IPv4.

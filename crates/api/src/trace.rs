@@ -4,13 +4,14 @@
 //! A trace is armed with a filter and a count; the next that many packets are followed through
 //! the graph. Recorded packets stay until they are cleared; how many are kept is bounded.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The largest count that one request may ask for.
 const MOST_PACKETS: u32 = 10_000;
 
 /// A wish to trace packets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceRequest {
     /// Only packets that enter this node, from where on they are followed; absent = any, from
@@ -40,7 +41,7 @@ impl TraceRequest {
 }
 
 /// The traces that are armed, and what they recorded.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Trace {
     /// What was asked for, and how much of it is still to come.
     pub filters: Vec<TraceFilter>,
@@ -49,7 +50,7 @@ pub struct Trace {
 }
 
 /// One armed trace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceFilter {
     /// What was asked for.
     #[serde(flatten)]
@@ -59,7 +60,7 @@ pub struct TraceFilter {
 }
 
 /// One recorded packet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TracedPacket {
     /// Its number, from 1, in the order of recording.
     pub number: u64,
@@ -77,7 +78,7 @@ pub struct TracedPacket {
 }
 
 /// What one node did with a packet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceStep {
     /// The node.
     pub node: String,

@@ -1,9 +1,10 @@
 //! Who answers: `GET /v1/version`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The program that answers, and since when it runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Version {
     /// Its version, as `0.1.0`.
     pub version: String,

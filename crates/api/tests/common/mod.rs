@@ -45,17 +45,36 @@ pub(crate) enum Mood {
     Slow(u64),
     /// `config` answers with this many bytes.
     Talks(usize),
+    /// Somebody else is changing the configuration.
+    Locked,
+    /// The store of configurations cannot be written.
+    Full,
+    /// It has this many routes, neighbours and interfaces.
+    Large(u32),
 }
 
 pub(crate) struct TestRouter {
     pub(crate) mood: Mood,
+    pub(crate) events: EventBus,
+    /// Every change that was asked for, with who asked.
+    pub(crate) changes: Mutex<Vec<(String, Caller)>>,
     pub(crate) armed: Mutex<Vec<TraceRequest>>,
     pub(crate) cleared: Mutex<Vec<Clear>>,
 }
 
 impl TestRouter {
     pub(crate) fn new(mood: Mood) -> Self {
-        Self { mood, armed: Mutex::default(), cleared: Mutex::default() }
+        let events = EventBus::with_capacity(16);
+        Self { mood, events, changes: Mutex::default(), armed: Mutex::default(), cleared: Mutex::default() }
+    }
+
+    fn changed(&self, what: impl std::fmt::Debug, caller: &Caller) {
+        self.changes.lock().unwrap().push((format!("{what:?}"), caller.clone()));
+    }
+
+    /// Whether nothing at all was changed.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.changes.lock().unwrap().is_empty() && self.armed.lock().unwrap().is_empty() && self.cleared.lock().unwrap().is_empty()
     }
 }
 
@@ -159,6 +178,9 @@ impl Router for TestRouter {
     }
 
     fn interfaces(&self) -> Result<Interfaces, ApiError> {
+        if let Mood::Large(count) = self.mood {
+            return Ok(Interfaces { interfaces: (1..=count).map(|index| interface(&format!("i{index}"), index)).collect() });
+        }
         Ok(Interfaces { interfaces: vec![interface("wan", 1), interface("lan & co", 2)] })
     }
 
@@ -188,7 +210,7 @@ impl Router for TestRouter {
         match self.mood {
             Mood::Panics => panic!("as the test asks"),
             Mood::Slow(milliseconds) => std::thread::sleep(Duration::from_millis(milliseconds)),
-            Mood::Good | Mood::Talks(_) => {}
+            _ => {}
         }
         let nodes = vec![NodeRuntime::new("eth-input", 4, 1000, 9000), NodeRuntime::new("ip4-local", 0, 0, 0)];
         let worker = WorkerRuntime { worker: 0, core: None, idle: IdleMode::Sleep, turns: 9, busy_turns: 4, nodes };
@@ -207,10 +229,18 @@ impl Router for TestRouter {
             state: NeighborState::Incomplete,
             age: Some(0.5),
         };
+        if let Mood::Large(count) = self.mood {
+            let other = |number: u32| Neighbor { address: std::net::Ipv4Addr::from(number).into(), ..neighbor.clone() };
+            return Ok(Neighbors { neighbors: (0..count).rev().map(other).collect() });
+        }
         Ok(Neighbors { neighbors: vec![neighbor] })
     }
 
     fn routes(&self) -> Result<Routes, ApiError> {
+        if let Mood::Large(count) = self.mood {
+            let route = |number: u32| route(&format!("10.{}.{}.0/24", number / 256 % 256, number % 256), number / 65536);
+            return Ok(Routes { routes: (0..count).rev().map(route).collect() });
+        }
         Ok(Routes { routes: vec![route("0.0.0.0/0", 0), route("10.0.0.0/8", 0), route("10.1.0.0/16", 0), route("10.0.0.0/8", 7)] })
     }
 
@@ -251,6 +281,153 @@ impl Router for TestRouter {
         self.cleared.lock().unwrap().push(what);
         Ok(())
     }
+
+    fn buffers(&self) -> Result<Buffers, ApiError> {
+        let pool = BufferPool { pool: 0, buffers: 16384, free: 16000, buffer_bytes: 2496, hugepages: true, failures: 3 };
+        Ok(Buffers { pools: vec![pool] })
+    }
+
+    fn fib_summary(&self) -> Result<FibSummary, ApiError> {
+        let routes = vec![RouteCount { source: RouteSource::Static, count: 3 }, RouteCount { source: RouteSource::Special, count: 1 }];
+        let table = FibTable { table: 0, family: Family::Ipv4, routes };
+        Ok(FibSummary { tables: vec![table], adjacencies: 2, groups: 1, memory_bytes: 4096 })
+    }
+
+    fn config_dump(&self) -> Result<ConfigDump, ApiError> {
+        Ok(ConfigDump { yaml: "interfaces: {}\n".to_owned() })
+    }
+
+    fn config_schema(&self) -> Result<serde_json::Value, ApiError> {
+        Ok(serde_json::json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object" }))
+    }
+
+    fn config_check(&self, file: &ConfigText) -> Result<ConfigChecked, ApiError> {
+        let findings = if file.yaml.starts_with("bad") { vec![finding(file.file_name())] } else { vec![] };
+        Ok(ConfigChecked::new(findings))
+    }
+
+    fn config_plan(&self, file: &ConfigText) -> Result<ConfigPlan, ApiError> {
+        if file.yaml.starts_with("bad") {
+            return Err(ApiError::invalid(vec![finding(file.file_name())]));
+        }
+        Ok(ConfigPlan { steps: vec![step()], without_device: vec!["wan".to_owned()], ..ConfigPlan::default() })
+    }
+
+    fn config_diff(&self, request: &DiffRequest) -> Result<ConfigDiff, ApiError> {
+        Ok(ConfigDiff { diff: format!("{request:?}") })
+    }
+
+    fn config_apply(&self, request: &ApplyRequest, caller: &Caller) -> Result<Applied, ApiError> {
+        match self.mood {
+            Mood::Locked => return Err(ApiError::locked(lock())),
+            Mood::Full => return Err(ApiError::no_room("No space left on device")),
+            _ if request.yaml.starts_with("bad") => return Err(ApiError::invalid(vec![finding(request.file_name())])),
+            _ => self.changed(request, caller),
+        }
+        let confirm_by = request.confirm_seconds.map(|seconds| Timestamp::from_unix_ms(u64::from(seconds) * 1000));
+        Ok(Applied { revision: 17, steps: vec![step()], confirm_by, ..Applied::default() })
+    }
+
+    fn config_confirm(&self, caller: &Caller) -> Result<Confirmed, ApiError> {
+        self.changed("confirm", caller);
+        Ok(Confirmed { revision: 17 })
+    }
+
+    fn config_rollback(&self, request: &RollbackRequest, caller: &Caller) -> Result<Applied, ApiError> {
+        self.changed(request, caller);
+        Ok(Applied { revision: 18, ..Applied::default() })
+    }
+
+    fn config_history(&self, limit: usize, before: Option<u64>) -> Result<History, ApiError> {
+        let newest = before.unwrap_or(8).min(8);
+        let revisions = (1..newest).rev().take(limit).map(revision).collect();
+        let lock = (self.mood == Mood::Locked).then(lock);
+        Ok(History { revisions, lock, next: None })
+    }
+
+    fn config_revision(&self, number: u64) -> Result<RevisionText, ApiError> {
+        if (1..8).contains(&number) {
+            return Ok(RevisionText { revision: revision(number), yaml: "interfaces: {}\n".to_owned() });
+        }
+        Err(ApiError::unknown("revision", &number.to_string(), ["1", "7"]))
+    }
+
+    fn sflow_patch(&self, patch: &SflowPatch, caller: &Caller) -> Result<Applied, ApiError> {
+        self.changed(patch, caller);
+        Ok(Applied { revision: 19, ..Applied::default() })
+    }
+
+    fn interface_patch(&self, name: &str, patch: &InterfacePatch, caller: &Caller) -> Result<Applied, ApiError> {
+        self.changed((name, patch), caller);
+        Ok(Applied { revision: 20, ..Applied::default() })
+    }
+
+    fn events(&self) -> Option<EventBus> {
+        Some(self.events.clone())
+    }
+}
+
+pub(crate) fn finding(file: &str) -> Finding {
+    Finding {
+        severity: FindingSeverity::Error,
+        file: file.to_owned(),
+        line: 3,
+        column: 10,
+        width: 3,
+        path: "interfaces.xe0.mtu".to_owned(),
+        message: "`abc` is not a whole number".to_owned(),
+        help: "for example `mtu: 1500`".to_owned(),
+        rendered: format!("error: `abc` is not a whole number\n  --> {file}:3:10"),
+    }
+}
+
+pub(crate) fn step() -> ConfigStep {
+    ConfigStep {
+        group: StepGroup::Sync,
+        kind: "set-mtu".to_owned(),
+        object: "wan".to_owned(),
+        text: "interface wan: mtu 1500 -> 9000".to_owned(),
+    }
+}
+
+pub(crate) fn revision(number: u64) -> Revision {
+    Revision {
+        revision: number,
+        time: Timestamp::from_unix_ms(number * 1000),
+        author: "ana".to_owned(),
+        comment: String::new(),
+        confirmed: true,
+        running: number == 7,
+        lines: 3,
+        lines_added: 1,
+        lines_removed: 0,
+    }
+}
+
+pub(crate) fn lock() -> ConfigLock {
+    ConfigLock {
+        reason: LockReason::ConfirmPending,
+        author: "ana".to_owned(),
+        since: Timestamp::from_unix_ms(0),
+        uid: Some(1000),
+        pid: Some(4711),
+        address: None,
+        confirm_by: Some(Timestamp::from_unix_ms(300_000)),
+    }
+}
+
+/// A row of the table with its parameters and a body that it takes.
+pub(crate) fn fitting(endpoint: &Endpoint) -> (String, &'static str) {
+    let path = endpoint.path.replace("{name}", "lan%20%26%20co").replace("{revision}", "3");
+    let body = match (endpoint.method, endpoint.path) {
+        ("PATCH", "/v1/sflow") => r#"{"sampling_rate": 100}"#,
+        ("PATCH", _) => r#"{"mtu": 9000}"#,
+        (_, "/v1/config/diff") => r#"{"revision": 3}"#,
+        (_, path) if path.starts_with("/v1/config/") && endpoint.body.is_some() && !path.ends_with("rollback") => r#"{"yaml": "a: 1"}"#,
+        _ if endpoint.body.is_some() => "{}",
+        _ => "",
+    };
+    (path, body)
 }
 
 /// Sends bytes as they are, and reads until the server closes.

@@ -1,0 +1,81 @@
+//! How a client reaches a router: over the Unix socket, or over TCP with TLS and a token.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+
+use crate::client::ClientError;
+use crate::tls;
+
+/// Where the router is.
+#[derive(Clone)]
+pub(super) enum Target {
+    Unix(PathBuf),
+    /// Host and port, the token to show, and how to verify the router.
+    Tcp {
+        address: String,
+        token: Option<String>,
+        tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    },
+}
+
+/// A stream to a router.
+pub(super) trait Wire: AsyncRead + AsyncWrite + Send {}
+impl<T: AsyncRead + AsyncWrite + Send> Wire for T {}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "{}", path.display()),
+            Self::Tcp { address, .. } => f.write_str(address),
+        }
+    }
+}
+
+/// Tokens are not shown.
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl Target {
+    /// A router at `address` (`host:port`) with a certificate that `ca` vouches for.
+    pub(super) fn tls(address: &str, ca: &Path, token: Option<&str>) -> Result<Self, ClientError> {
+        let broken = |reason: String| ClientError::Broken { router: address.to_owned(), reason };
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host).trim_matches(['[', ']']);
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| broken(error.to_string()))?;
+        let roots = tls::roots(ca).map_err(|reason| broken(format!("{}: {reason}", ca.display())))?;
+        let config = ClientConfig::builder_with_provider(tls::provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| broken(error.to_string()))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self::Tcp { address: address.to_owned(), token: token.map(str::to_owned), tls: Some((Arc::new(config), name)) })
+    }
+
+    pub(super) fn token(&self) -> Option<&str> {
+        match self {
+            Self::Unix(_) => None,
+            Self::Tcp { token, .. } => token.as_deref(),
+        }
+    }
+
+    pub(super) async fn connect(&self) -> io::Result<Pin<Box<dyn Wire>>> {
+        match self {
+            Self::Unix(path) => Ok(Box::pin(UnixStream::connect(path).await?)),
+            Self::Tcp { address, tls: None, .. } => Ok(Box::pin(TcpStream::connect(address).await?)),
+            Self::Tcp { address, tls: Some((config, name)), .. } => {
+                let stream = TcpStream::connect(address).await?;
+                Ok(Box::pin(TlsConnector::from(Arc::clone(config)).connect(name.clone(), stream).await?))
+            }
+        }
+    }
+}

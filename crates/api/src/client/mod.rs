@@ -1,0 +1,537 @@
+//! A blocking client of the API.
+//!
+//! Every call opens a connection of its own, asks once and closes: a client holds nothing in the
+//! router between two calls. Long lists are asked for page by page and told whole. Errors are
+//! sentences for the person at the terminal.
+
+mod connect;
+mod events;
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use axum::body::Body;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::{Method, Request, Response, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::runtime::Runtime as Tokio;
+use tokio::time::timeout;
+
+use crate::client::connect::Target;
+use crate::{
+    ApiError, Applied, ApplyRequest, Buffers, Clear, Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed,
+    DiffRequest, ErrorBody, Errors, FibSummary, Hardware, History, InterfacePatch, Interfaces, Neighbors, Page, RevisionText,
+    RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+};
+pub use events::{EventRequest, Events};
+
+/// Longer than the server takes at most to answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The same for what looks at or changes a configuration.
+const LONG_PATIENCE: Duration = Duration::from_secs(150);
+
+/// The largest reply that is read, in bytes: more than any page has.
+const LARGEST_REPLY: usize = 1 << 28;
+
+/// Entries that a page of a long list is asked to have.
+const PAGE: u32 = 10_000;
+
+/// Why a router was not asked, or did not answer. `router` is its socket, or its address.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens there.
+    #[error("no weir answers on {0} (is it running? start it with `weir run -c FILE`, or say --socket)")]
+    NotRunning(String),
+    /// The socket's permissions.
+    #[error("not allowed to talk to the weir on {0} (its owner and group are: try sudo, or join the group)")]
+    NotAllowed(String),
+    /// It took too long.
+    #[error("the weir on {router} does not answer within {} s", .patience.as_secs())]
+    Late {
+        /// The router.
+        router: String,
+        /// How long it was waited for.
+        patience: Duration,
+    },
+    /// The connection failed otherwise.
+    #[error("cannot talk to the weir on {router}: {reason}")]
+    Broken {
+        /// The router.
+        router: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// It answered with an error.
+    #[error("{}", sentence(.0))]
+    Refused(Box<ApiError>),
+    /// It answered with something else than this client understands.
+    #[error("the weir on {router} answers what this version does not understand: {reason} (is it of the same version?)")]
+    NotUnderstood {
+        /// The router.
+        router: String,
+        /// What was not understood.
+        reason: String,
+    },
+}
+
+impl ClientError {
+    /// What the router refused with, if it did.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&ApiError> {
+        if let Self::Refused(error) = self { Some(error) } else { None }
+    }
+}
+
+fn sentence(error: &ApiError) -> String {
+    if error.help.is_empty() { error.message.clone() } else { format!("{} ({})", error.message, error.help) }
+}
+
+/// Asks one router.
+#[derive(Debug, Clone)]
+pub struct Client {
+    target: Target,
+}
+
+impl Client {
+    /// A client of the router at `socket`. Nothing happens before the first call.
+    #[must_use]
+    pub fn new(socket: impl Into<PathBuf>) -> Self {
+        Self { target: Target::Unix(socket.into()) }
+    }
+
+    /// A client of the router at `address` (`host:port`), whose certificate the CA in the file
+    /// `ca` vouches for.
+    ///
+    /// # Errors
+    /// When the file has no certificate, or the host is no name.
+    pub fn tls(address: &str, ca: &Path, token: Option<&str>) -> Result<Self, ClientError> {
+        Target::tls(address, ca, token).map(|target| Self { target })
+    }
+
+    /// A client of the router at `address` (`host:port`) without TLS, which routers have on
+    /// loopback addresses only.
+    #[must_use]
+    pub fn tcp(address: impl Into<String>, token: Option<&str>) -> Self {
+        Self { target: Target::Tcp { address: address.into(), token: token.map(str::to_owned), tls: None } }
+    }
+
+    /// Who answers, and since when.
+    ///
+    /// # Errors
+    /// As all calls: see [`ClientError`].
+    pub fn version(&self) -> Result<Version, ClientError> {
+        self.read("/v1/version", &[])
+    }
+
+    /// Interfaces: all, or the one of that name.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn interfaces(&self, name: Option<&str>) -> Result<Interfaces, ClientError> {
+        if name.is_some() {
+            return self.read("/v1/interfaces", &[("name", name)]);
+        }
+        let mut all = Interfaces::default();
+        self.pages::<Interfaces>("/v1/interfaces", &[], |mut part| all.interfaces.append(&mut part.interfaces))?;
+        Ok(all)
+    }
+
+    /// Ports: all, or the one of that interface.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn hardware(&self, interface: Option<&str>) -> Result<Hardware, ClientError> {
+        self.read("/v1/hardware", &[("interface", interface)])
+    }
+
+    /// Which worker serves which receive queue.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn rx_placement(&self, interface: Option<&str>) -> Result<RxPlacement, ClientError> {
+        self.read("/v1/rx-placement", &[("interface", interface)])
+    }
+
+    /// What workers did, node by node.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn runtime(&self) -> Result<Runtime, ClientError> {
+        self.read("/v1/runtime", &[])
+    }
+
+    /// Drops, summed over the workers or worker by worker.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn errors(&self, interface: Option<&str>, by_worker: bool) -> Result<Errors, ClientError> {
+        self.read("/v1/errors", &[("interface", interface), ("by_worker", by_worker.then_some("true"))])
+    }
+
+    /// Neighbours: all, or those of one interface.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn neighbors(&self, interface: Option<&str>) -> Result<Neighbors, ClientError> {
+        let mut all = Neighbors::default();
+        self.pages::<Neighbors>("/v1/neighbors", &[("interface", interface)], |mut part| all.neighbors.append(&mut part.neighbors))?;
+        Ok(all)
+    }
+
+    /// Routes: all, the one of a prefix, or the longest match of an address.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn routes(&self, prefix: Option<&str>, table: Option<u32>) -> Result<Routes, ClientError> {
+        let mut all = Routes::default();
+        self.each_routes(prefix, table, |mut part| all.routes.append(&mut part.routes))?;
+        Ok(all)
+    }
+
+    /// Like `routes`, but page by page, so that a full table need not fit into memory at once.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn each_routes(&self, prefix: Option<&str>, table: Option<u32>, take: impl FnMut(Routes)) -> Result<(), ClientError> {
+        let table = table.map(|table| table.to_string());
+        self.pages("/v1/routes", &[("prefix", prefix), ("table", table.as_deref())], take)
+    }
+
+    /// The size of the forwarding tables.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn fib_summary(&self) -> Result<FibSummary, ClientError> {
+        self.read("/v1/fib-summary", &[])
+    }
+
+    /// How full packet memory is.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn buffers(&self) -> Result<Buffers, ClientError> {
+        self.read("/v1/buffers", &[])
+    }
+
+    /// Settings and counters of the sFlow sampler and agent.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn sflow(&self) -> Result<Sflow, ClientError> {
+        self.read("/v1/sflow", &[])
+    }
+
+    /// What traces recorded.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn trace(&self) -> Result<Trace, ClientError> {
+        self.read("/v1/trace", &[])
+    }
+
+    /// Arms a trace.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn trace_add(&self, request: &TraceRequest) -> Result<TraceRequest, ClientError> {
+        self.send(Method::POST, "/v1/trace", request)
+    }
+
+    /// Disarms all traces and forgets what they recorded.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn trace_clear(&self) -> Result<(), ClientError> {
+        self.ask::<serde_json::Value>(Method::DELETE, "/v1/trace", None).map(drop)
+    }
+
+    /// The balance of packets since start.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn totals(&self) -> Result<Totals, ClientError> {
+        self.read("/v1/totals", &[])
+    }
+
+    /// The running configuration, with the keys of the file.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn config(&self) -> Result<serde_json::Value, ClientError> {
+        self.read("/v1/config", &[])
+    }
+
+    /// Sets counters to 0.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn clear(&self, what: Clear) -> Result<Cleared, ClientError> {
+        self.ask(Method::POST, &format!("/v1/clear/{}", what.word()), None)
+    }
+
+    /// The running configuration as a file.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn config_dump(&self) -> Result<ConfigDump, ClientError> {
+        self.read("/v1/config/dump", &[])
+    }
+
+    /// The JSON Schema of configuration files.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn config_schema(&self) -> Result<serde_json::Value, ClientError> {
+        self.read("/v1/config/schema", &[])
+    }
+
+    /// Everything that is wrong with a file.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn config_check(&self, file: &ConfigText) -> Result<ConfigChecked, ClientError> {
+        self.send(Method::POST, "/v1/config/check", file)
+    }
+
+    /// What applying a file would do.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn config_plan(&self, file: &ConfigText) -> Result<ConfigPlan, ClientError> {
+        self.send(Method::POST, "/v1/config/plan", file)
+    }
+
+    /// Compares a file, or a revision, with what runs.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn config_diff(&self, request: &DiffRequest) -> Result<ConfigDiff, ClientError> {
+        self.send(Method::POST, "/v1/config/diff", request)
+    }
+
+    /// Applies a file as one transaction.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn config_apply(&self, request: &ApplyRequest) -> Result<Applied, ClientError> {
+        self.send(Method::POST, "/v1/config/apply", request)
+    }
+
+    /// Keeps the change that waits to be confirmed.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn config_confirm(&self) -> Result<Confirmed, ClientError> {
+        self.ask(Method::POST, "/v1/config/confirm", None)
+    }
+
+    /// Goes back to an earlier configuration.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn config_rollback(&self, request: &RollbackRequest) -> Result<Applied, ClientError> {
+        self.send(Method::POST, "/v1/config/rollback", request)
+    }
+
+    /// Applied configurations, newest first: at most `limit` (50 when nobody says), older than `before`.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn config_history(&self, limit: Option<u32>, before: Option<u64>) -> Result<History, ClientError> {
+        let (limit, before) = (limit.map(|it| it.to_string()), before.map(|it| it.to_string()));
+        self.read("/v1/config/history", &[("limit", limit.as_deref()), ("before", before.as_deref())])
+    }
+
+    /// One applied configuration with its text.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn config_revision(&self, revision: u64) -> Result<RevisionText, ClientError> {
+        self.read(&format!("/v1/config/history/{revision}"), &[])
+    }
+
+    /// Edits sFlow's settings.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn sflow_patch(&self, patch: &SflowPatch) -> Result<Applied, ClientError> {
+        self.send(Method::PATCH, "/v1/sflow", patch)
+    }
+
+    /// Edits one interface's settings.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn interface_patch(&self, name: &str, patch: &InterfacePatch) -> Result<Applied, ClientError> {
+        self.send(Method::PATCH, &format!("/v1/interfaces/{}", percent_encoded(name)), patch)
+    }
+
+    /// All counters as OpenMetrics text.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn metrics(&self) -> Result<String, ClientError> {
+        let text = self.text(Method::GET, "/v1/metrics", None)?;
+        String::from_utf8(text).map_err(|error| self.not_understood(&error))
+    }
+
+    /// This API as an OpenAPI 3.1 document.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn openapi(&self) -> Result<serde_json::Value, ClientError> {
+        self.read("/v1/openapi.json", &[])
+    }
+
+    /// Events as they happen, from now on.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn events(&self, request: &EventRequest) -> Result<Events, ClientError> {
+        let (topics, interval) = (request.topics(), request.interval_ms.map(|it| it.to_string()));
+        let query = [("topics", topics.as_deref()), ("interval_ms", interval.as_deref()), ("interface", request.interface.as_deref())];
+        self.subscribe(&target("/v1/events", &query))
+    }
+
+    fn read<T: DeserializeOwned>(&self, path: &str, query: &[(&str, Option<&str>)]) -> Result<T, ClientError> {
+        self.ask(Method::GET, &target(path, query), None)
+    }
+
+    /// Reads a long list to its end.
+    fn pages<T: DeserializeOwned>(&self, path: &str, query: &[(&str, Option<&str>)], mut take: impl FnMut(T)) -> Result<(), ClientError> {
+        let limit = PAGE.to_string();
+        let mut after: Option<String> = None;
+        loop {
+            let mut query = query.to_vec();
+            query.extend([("limit", Some(limit.as_str())), ("after", after.as_deref())]);
+            let Page { part, next } = self.read::<Page<T>>(path, &query)?;
+            take(part);
+            if next.is_none() {
+                return Ok(());
+            }
+            after = next;
+        }
+    }
+
+    fn send<T: DeserializeOwned>(&self, method: Method, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
+        let body = serde_json::to_string(body).map_err(|error| self.not_understood(&error))?;
+        self.ask(method, path, Some(body))
+    }
+
+    fn ask<T: DeserializeOwned>(&self, method: Method, target: &str, body: Option<String>) -> Result<T, ClientError> {
+        let text = self.text(method, target, body)?;
+        serde_json::from_slice(&text).map_err(|error| self.not_understood(&error))
+    }
+
+    fn text(&self, method: Method, target: &str, body: Option<String>) -> Result<Vec<u8>, ClientError> {
+        let is_long = method == Method::PATCH || target.starts_with("/v1/config/");
+        let patience = if is_long { LONG_PATIENCE } else { PATIENCE };
+        let runtime = self.tokio()?;
+        let exchange = async {
+            let response = self.exchange(method, target, body).await?;
+            let status = response.status();
+            self.read_whole(response.into_body()).await.map(|text| (status, text))
+        };
+        let asked = runtime.block_on(async { timeout(patience, exchange).await });
+        let (status, text) = asked.map_err(|_| self.late(patience))??;
+        if status.is_success() { Ok(text) } else { Err(self.refused(status, &text)) }
+    }
+
+    fn subscribe(&self, target: &str) -> Result<Events, ClientError> {
+        let runtime = self.tokio()?;
+        let opened = async {
+            let response = self.exchange(Method::GET, target, None).await?;
+            if response.status().is_success() {
+                return Ok(response.into_body());
+            }
+            let status = response.status();
+            Err(self.refused(status, &self.read_whole(response.into_body()).await?))
+        };
+        let body = runtime.block_on(async { timeout(PATIENCE, opened).await }).map_err(|_| self.late(PATIENCE))??;
+        Ok(Events { router: self.target.to_string(), runtime, body: Some(body), rest: Vec::new(), searched: 0 })
+    }
+
+    fn tokio(&self) -> Result<Tokio, ClientError> {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| self.broken(&error))
+    }
+
+    async fn exchange(&self, method: Method, target: &str, body: Option<String>) -> Result<Response<Incoming>, ClientError> {
+        let stream = self.target.connect().await.map_err(|error| self.not_connected(&error))?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.broken(&error))?;
+        // It ends with the connection, or with the runtime.
+        tokio::spawn(connection);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(target)
+            .header(header::HOST, "weir")
+            .header(header::CONNECTION, "close")
+            .header(header::CONTENT_TYPE, "application/json");
+        if let Some(token) = self.target.token() {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let request = request.body(body.map_or_else(Body::empty, Body::from)).map_err(|error| self.broken(&error))?;
+        sender.send_request(request).await.map_err(|error| self.broken(&error))
+    }
+
+    async fn read_whole(&self, body: Incoming) -> Result<Vec<u8>, ClientError> {
+        let collected = Limited::new(body, LARGEST_REPLY).collect().await.map_err(|error| {
+            let reason = if error.is::<LengthLimitError>() { "the reply is too large".to_owned() } else { error.to_string() };
+            self.broken(&reason)
+        })?;
+        Ok(collected.to_bytes().to_vec())
+    }
+
+    fn refused(&self, status: StatusCode, text: &[u8]) -> ClientError {
+        match serde_json::from_slice::<ErrorBody>(text) {
+            Ok(body) => ClientError::Refused(Box::new(body.error)),
+            Err(_) => self.not_understood(&format!("status {status}")),
+        }
+    }
+
+    fn late(&self, patience: Duration) -> ClientError {
+        ClientError::Late { router: self.target.to_string(), patience }
+    }
+
+    fn not_connected(&self, error: &io::Error) -> ClientError {
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::NotADirectory => {
+                ClientError::NotRunning(self.target.to_string())
+            }
+            ErrorKind::PermissionDenied => ClientError::NotAllowed(self.target.to_string()),
+            _ => self.broken(error),
+        }
+    }
+
+    fn broken(&self, error: &dyn std::fmt::Display) -> ClientError {
+        ClientError::Broken { router: self.target.to_string(), reason: error.to_string() }
+    }
+
+    fn not_understood(&self, error: &dyn std::fmt::Display) -> ClientError {
+        ClientError::NotUnderstood { router: self.target.to_string(), reason: error.to_string() }
+    }
+}
+
+/// Path and query as they stand in the request.
+fn target(path: &str, query: &[(&str, Option<&str>)]) -> String {
+    let given = query.iter().filter_map(|(key, value)| value.map(|value| format!("{key}={}", percent_encoded(value))));
+    let query = given.collect::<Vec<_>>().join("&");
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+}
+
+/// RFC 3986 2.1: everything but the unreserved characters as `%XX`.
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}

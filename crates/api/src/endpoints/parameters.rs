@@ -1,0 +1,256 @@
+//! The parameters of the endpoints: what the table says of them, and how they are read.
+//!
+//! A query with a key that its path does not know is refused, so that a typing error is not
+//! answered by everything.
+
+use axum::extract::Query;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::endpoints::Request;
+use crate::{ApiError, ErrorCode, Topic};
+
+/// A key of a query, or a part of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is for, in one sentence.
+    pub sentence: &'static str,
+    /// What values it has.
+    pub kind: ParameterKind,
+}
+
+/// The kinds of parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParameterKind {
+    /// Any text.
+    Text,
+    /// `true` or `false`.
+    Switch,
+    /// A whole number within bounds.
+    Number {
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+        /// The one when nobody says.
+        default: Option<u64>,
+    },
+    /// Some of these words with commas between.
+    Words(&'static [&'static str]),
+}
+
+/// More entries than this are never in one page.
+pub(crate) const LARGEST_PAGE: u32 = 10_000;
+/// Entries in a page when nobody says.
+const PAGE: u32 = 1000;
+/// Revisions in a page of the history, when nobody says.
+const HISTORY_PAGE: u32 = 50;
+const FASTEST_MS: u32 = 100;
+const SLOWEST_MS: u32 = 3_600_000;
+const USUAL_MS: u32 = 1000;
+
+const fn text(name: &'static str, sentence: &'static str) -> Parameter {
+    Parameter { name, sentence, kind: ParameterKind::Text }
+}
+
+const fn number(name: &'static str, sentence: &'static str, bounds: (u32, u32), default: Option<u32>) -> Parameter {
+    let (least, most) = (bounds.0 as u64, bounds.1 as u64);
+    let default = match default {
+        Some(default) => Some(default as u64),
+        None => None,
+    };
+    Parameter { name, sentence, kind: ParameterKind::Number { least, most, default } }
+}
+
+const INTERFACE: Parameter = text("interface", "Only what belongs to this interface.");
+const LIMIT: Parameter = number("limit", "The most entries of the page.", (1, LARGEST_PAGE), Some(PAGE));
+const AFTER: Parameter = text("after", "The page behind this place: the `next` of the page before.");
+
+pub(super) const INTERFACES: &[Parameter] = &[text("name", "Only this interface."), LIMIT, AFTER];
+pub(super) const OF_INTERFACE: &[Parameter] = &[INTERFACE];
+pub(super) const ERRORS: &[Parameter] = &[
+    INTERFACE,
+    Parameter { name: "by_worker", sentence: "One counter for each worker instead of their sum.", kind: ParameterKind::Switch },
+];
+pub(super) const NEIGHBORS: &[Parameter] = &[INTERFACE, LIMIT, AFTER];
+pub(super) const ROUTES: &[Parameter] = &[
+    text("prefix", "Only this prefix; an address means the longest match in each table."),
+    number("table", "Only this table (VRF).", (0, u32::MAX), None),
+    LIMIT,
+    AFTER,
+];
+pub(super) const HISTORY: &[Parameter] = &[
+    number("limit", "The most revisions of the page.", (1, 1000), Some(HISTORY_PAGE)),
+    Parameter {
+        name: "before",
+        sentence: "Revisions older than this one: the `next` of the page before.",
+        kind: ParameterKind::Number { least: 0, most: MOST_REVISIONS, default: None },
+    },
+];
+pub(super) const EVENTS: &[Parameter] = &[
+    Parameter {
+        name: "topics",
+        sentence: "What to tell, with commas between; all when absent.",
+        kind: ParameterKind::Words(&["counters", "log", "config", "link"]),
+    },
+    number("interval_ms", "Milliseconds between two `counters`.", (FASTEST_MS, SLOWEST_MS), Some(USUAL_MS)),
+    text("interface", "Counters and link events of this interface only."),
+];
+pub(super) const NAME_IN_PATH: &[Parameter] = &[text("name", "The interface.")];
+/// JSON numbers are exact up to here (RFC 8259 6).
+const MOST_REVISIONS: u64 = (1 << 53) - 1;
+pub(super) const REVISION_IN_PATH: &[Parameter] = &[Parameter {
+    name: "revision",
+    sentence: "The revision's number.",
+    kind: ParameterKind::Number { least: 0, most: MOST_REVISIONS, default: None },
+}];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoQuery {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InterfacesQuery {
+    pub(super) name: Option<String>,
+    limit: Option<u32>,
+    pub(super) after: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OfInterfaceQuery {
+    pub(super) interface: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ErrorsQuery {
+    pub(super) interface: Option<String>,
+    #[serde(default)]
+    pub(super) by_worker: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NeighborsQuery {
+    pub(super) interface: Option<String>,
+    limit: Option<u32>,
+    pub(super) after: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RoutesQuery {
+    pub(super) prefix: Option<String>,
+    pub(super) table: Option<u32>,
+    limit: Option<u32>,
+    pub(super) after: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HistoryQuery {
+    limit: Option<u32>,
+    pub(super) before: Option<u64>,
+}
+
+impl InterfacesQuery {
+    pub(super) fn limit(&self) -> Result<usize, ApiError> {
+        bounded("limit", self.limit.unwrap_or(PAGE), (1, LARGEST_PAGE)).map(|limit| limit as usize)
+    }
+}
+
+impl NeighborsQuery {
+    pub(super) fn limit(&self) -> Result<usize, ApiError> {
+        bounded("limit", self.limit.unwrap_or(PAGE), (1, LARGEST_PAGE)).map(|limit| limit as usize)
+    }
+}
+
+impl RoutesQuery {
+    pub(super) fn limit(&self) -> Result<usize, ApiError> {
+        bounded("limit", self.limit.unwrap_or(PAGE), (1, LARGEST_PAGE)).map(|limit| limit as usize)
+    }
+}
+
+impl HistoryQuery {
+    pub(super) fn limit(&self) -> Result<usize, ApiError> {
+        bounded("limit", self.limit.unwrap_or(HISTORY_PAGE), (1, 1000)).map(|limit| limit as usize)
+    }
+}
+
+fn bounded(name: &str, value: u32, (least, most): (u32, u32)) -> Result<u32, ApiError> {
+    if (least..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(ApiError::new(ErrorCode::BadRequest, format!("{name} cannot be {value}"), format!("{name} may be {least} to {most}")))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EventsQuery {
+    topics: Option<String>,
+    interval_ms: Option<u32>,
+    interface: Option<String>,
+}
+
+/// What a subscriber asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EventParameters {
+    pub(crate) topics: Vec<Topic>,
+    pub(crate) interval_ms: u32,
+    pub(crate) interface: Option<String>,
+}
+
+/// Reads what a subscriber asks for.
+pub(crate) fn event_parameters(request: &Request) -> Result<EventParameters, ApiError> {
+    let EventsQuery { topics, interval_ms, interface } = query(request)?;
+    let interval_ms = bounded("interval_ms", interval_ms.unwrap_or(USUAL_MS), (FASTEST_MS, SLOWEST_MS))?;
+    let mut wanted = Vec::new();
+    for word in topics.as_deref().unwrap_or("counters,log,config,link").split(',') {
+        let Some(topic) = Topic::ALL.into_iter().find(|topic| topic.word() == word) else {
+            let known = Topic::ALL.map(Topic::word).join(", ");
+            return Err(ApiError::new(ErrorCode::BadRequest, format!("no topic {word:?}"), format!("known: {known}")));
+        };
+        if !wanted.contains(&topic) {
+            wanted.push(topic);
+        }
+    }
+    Ok(EventParameters { topics: wanted, interval_ms, interface })
+}
+
+/// Reads the query.
+pub(super) fn query<T: DeserializeOwned>(request: &Request) -> Result<T, ApiError> {
+    let help = || match request.endpoint.query {
+        [] => "this path takes no query".to_owned(),
+        keys => format!("this path's query may have: {}", keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ")),
+    };
+    let refused = |error: axum::extract::rejection::QueryRejection| ApiError::new(ErrorCode::BadRequest, error.body_text(), help());
+    Query::<T>::try_from_uri(&request.uri).map(|Query(value)| value).map_err(refused)
+}
+
+/// The only parameter in the path.
+pub(super) fn in_path(request: &Request) -> Result<&str, ApiError> {
+    let missing = || ApiError::new(ErrorCode::Internal, format!("{} has no parameter", request.endpoint.path), "");
+    request.in_path.first().map(String::as_str).ok_or_else(missing)
+}
+
+/// A number in the path.
+pub(super) fn number_in_path(request: &Request) -> Result<u64, ApiError> {
+    let text = in_path(request)?;
+    text.parse()
+        .ok()
+        .filter(|number| *number <= MOST_REVISIONS)
+        .ok_or_else(|| ApiError::new(ErrorCode::BadRequest, format!("{text:?} is not the number of a revision"), "a whole number, as 17"))
+}
+
+/// Refuses a place in a list that is none.
+pub(super) fn place<T: std::str::FromStr>(text: Option<&str>) -> Result<Option<T>, ApiError> {
+    let refused = |text| {
+        let message = format!("{text:?} is not a place in this list");
+        ApiError::new(ErrorCode::BadRequest, message, "`after` is the `next` of the page before")
+    };
+    text.map(|text| text.parse().map_err(|_| refused(text))).transpose()
+}

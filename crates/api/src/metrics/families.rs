@@ -1,0 +1,356 @@
+//! The table of metrics: each with its name, its meaning, and where its samples come from.
+//!
+//! Names are `weir_` with what is counted and its unit; those of the process are the ones that
+//! all programs have. Labels are the names of the configuration.
+
+use std::collections::BTreeMap;
+
+use crate::metrics::Snapshot;
+use crate::metrics::write::Samples;
+use crate::{Interface, NodeRuntime, Traffic, UpDown, WorkerRuntime};
+
+/// One metric.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Its name, without the ending of samples.
+    pub name: &'static str,
+    /// What kind of number it is.
+    pub kind: MetricKind,
+    /// Its unit, which its name ends in.
+    pub unit: Option<&'static str>,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
+    /// What it means, in one sentence.
+    pub help: &'static str,
+    /// Writes its samples.
+    pub(super) fill: Fill,
+}
+
+type Fill = fn(&Snapshot, &mut Samples);
+
+/// The kinds of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricKind {
+    /// It only grows, or starts again at 0.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+    /// Always 1; its labels say something.
+    Info,
+}
+
+const fn family(
+    kind: MetricKind,
+    name: &'static str,
+    unit: &'static str,
+    labels: &'static [&'static str],
+    help: &'static str,
+    fill: Fill,
+) -> Metric {
+    let unit = if unit.is_empty() { None } else { Some(unit) };
+    Metric { name, kind, unit, labels, help, fill }
+}
+
+const fn counter(name: &'static str, unit: &'static str, labels: &'static [&'static str], help: &'static str, fill: Fill) -> Metric {
+    family(MetricKind::Counter, name, unit, labels, help, fill)
+}
+
+const fn gauge(name: &'static str, unit: &'static str, labels: &'static [&'static str], help: &'static str, fill: Fill) -> Metric {
+    family(MetricKind::Gauge, name, unit, labels, help, fill)
+}
+
+const fn info(name: &'static str, labels: &'static [&'static str], help: &'static str, fill: Fill) -> Metric {
+    family(MetricKind::Info, name, "", labels, help, fill)
+}
+
+const OF_INTERFACE: &[&str] = &["interface"];
+const OF_DIRECTION: &[&str] = &["interface", "direction"];
+const OF_NODE: &[&str] = &["worker", "node"];
+const OF_WORKER: &[&str] = &["worker"];
+const OF_POOL: &[&str] = &["pool"];
+const OF_COLLECTOR: &[&str] = &["collector"];
+
+/// All metrics, in the order of the text.
+pub const METRICS: &[Metric] = &[
+    info("weir_build", &["version", "commit"], "The program that runs.", |all, out| {
+        let version = &all.version;
+        out.put([&version.version, &version.commit.as_deref().unwrap_or_default()], true);
+    }),
+    gauge("weir_start_time_seconds", "seconds", &[], "When the router started, in seconds since 1970.", |all, out| {
+        out.put([], all.version.started);
+    }),
+    gauge("weir_workers", "", &[], "Workers.", |all, out| out.put([], all.version.workers)),
+    // Interfaces.
+    info(
+        "weir_interface",
+        &["interface", "index", "kind", "parent", "device", "driver", "mac", "description"],
+        "What an interface is.",
+        |all, out| {
+            for it in &all.interfaces.interfaces {
+                let text = |text: &Option<String>| text.clone().unwrap_or_default();
+                out.put(
+                    [
+                        &it.name,
+                        &it.index,
+                        &it.kind,
+                        &text(&it.parent),
+                        &text(&it.device),
+                        &text(&it.driver),
+                        &text(&it.mac),
+                        &text(&it.description),
+                    ],
+                    true,
+                );
+            }
+        },
+    ),
+    gauge("weir_interface_admin_up", "", OF_INTERFACE, "1 when the interface is wanted up.", |all, out| {
+        each(all, |it| out.put([&it.name], it.admin == UpDown::Up));
+    }),
+    gauge("weir_interface_link_up", "", OF_INTERFACE, "1 when the interface can carry packets.", |all, out| {
+        each(all, |it| out.put([&it.name], it.link == UpDown::Up));
+    }),
+    gauge("weir_interface_speed_bits_per_second", "bits_per_second", OF_INTERFACE, "The interface's speed; 0 = unknown.", |all, out| {
+        each(all, |it| out.put([&it.name], it.speed))
+    }),
+    gauge("weir_interface_mtu_bytes", "bytes", OF_INTERFACE, "The largest IP packet that leaves the interface.", |all, out| {
+        each(all, |it| out.put([&it.name], it.mtu));
+    }),
+    counter(
+        "weir_interface_packets",
+        "packets",
+        &["interface", "direction", "cast"],
+        "Packets received (`rx`) and sent (`tx`), by what they are addressed to: `unicast`, `multicast`, `broadcast`.",
+        |all, out| {
+            both(all, |it, direction, traffic| {
+                out.put([&it.name, &direction, &"unicast"], traffic.unicast);
+                out.put([&it.name, &direction, &"multicast"], traffic.multicast);
+                out.put([&it.name, &direction, &"broadcast"], traffic.broadcast);
+            });
+        },
+    ),
+    counter("weir_interface_bytes", "bytes", OF_DIRECTION, "Bytes of frames received and sent, FCS not counted.", |all, out| {
+        both(all, |it, direction, traffic| out.put([&it.name, &direction], traffic.bytes));
+    }),
+    counter(
+        "weir_interface_errors",
+        "",
+        OF_DIRECTION,
+        "Frames lost or broken before the router saw them (`rx`), or that could not be sent (`tx`).",
+        |all, out| {
+            each(all, |it| {
+                out.put([&it.name, &"rx"], it.rx_errors);
+                out.put([&it.name, &"tx"], it.tx_errors);
+            });
+        },
+    ),
+    counter(
+        "weir_interface_dropped_packets",
+        "packets",
+        OF_INTERFACE,
+        "Packets dropped that were received on the interface, or were to leave it.",
+        |all, out| each(all, |it| out.put([&it.name], it.drops)),
+    ),
+    // Ports.
+    info("weir_port", &["interface", "device", "driver", "mode"], "What an interface's port is.", |all, out| {
+        for it in &all.hardware.ports {
+            out.put([&it.interface, &it.device, &it.driver, &it.mode], true);
+        }
+    }),
+    gauge("weir_port_queues", "", OF_DIRECTION, "Open queues of the port.", |all, out| {
+        for it in &all.hardware.ports {
+            out.put([&it.interface, &"rx"], it.rx_queues);
+            out.put([&it.interface, &"tx"], it.tx_queues);
+        }
+    }),
+    counter(
+        "weir_port_counter",
+        "",
+        &["interface", "source", "counter"],
+        "What the port's driver, kernel socket, network device and ethtool count, with their own names.",
+        |all, out| {
+            for port in &all.hardware.ports {
+                for it in &port.counters {
+                    out.put([&port.interface, &it.source, &it.name], it.value);
+                }
+            }
+        },
+    ),
+    // Drops and the balance.
+    counter(
+        "weir_dropped_packets",
+        "packets",
+        &["interface", "node", "reason", "severity"],
+        "Packets dropped, by where they came in, the node that dropped them, and why; those of the router itself have no interface.",
+        |all, out| {
+            for it in crate::endpoints::summed_over_workers(all.errors.clone()).errors {
+                out.put([&it.interface.unwrap_or_default(), &it.node, &it.reason, &it.severity], it.count);
+            }
+        },
+    ),
+    counter("weir_router_received_packets", "packets", &[], "Packets received on all ports since the start.", |all, out| {
+        out.put([], all.totals.packets_in);
+    }),
+    counter("weir_router_sent_packets", "packets", &[], "Packets handed to all ports since the start.", |all, out| {
+        out.put([], all.totals.packets_out);
+    }),
+    counter("weir_router_originated_packets", "packets", &[], "Packets that nodes made since the start.", |all, out| {
+        out.put([], all.totals.originated);
+    }),
+    counter("weir_router_replicated_packets", "packets", &[], "Copies made for flooding since the start.", |all, out| {
+        out.put([], all.totals.replicated);
+    }),
+    counter("weir_router_consumed_packets", "packets", &[], "Packets that ended in the router as they should.", |all, out| {
+        out.put([], all.totals.consumed);
+    }),
+    gauge("weir_router_held_packets", "packets", &[], "Packets that wait now, for example for an ARP answer.", |all, out| {
+        out.put([], all.totals.held);
+    }),
+    counter(
+        "weir_router_dropped_packets",
+        "packets",
+        &["reason"],
+        "Packets dropped since the start; no `clear` reaches it.",
+        |all, out| {
+            for (reason, count) in &all.totals.drops {
+                out.put([reason], *count);
+            }
+        },
+    ),
+    // Workers and nodes.
+    gauge("weir_tsc_frequency_hertz", "hertz", &[], "Clocks a second of the processor's time stamp counter.", |all, out| {
+        out.put([], all.runtime.tsc_mhz * 1e6);
+    }),
+    info("weir_worker", &["worker", "core", "idle"], "What a worker is.", |all, out| {
+        for it in &all.runtime.workers {
+            out.put([&it.worker, &it.core.map(|core| core.to_string()).unwrap_or_default(), &it.idle], true);
+        }
+    }),
+    counter("weir_worker_turns", "", OF_WORKER, "Turns of a worker's loop.", |all, out| {
+        all.runtime.workers.iter().for_each(|it| out.put([&it.worker], it.turns));
+    }),
+    counter("weir_worker_busy_turns", "", OF_WORKER, "Turns of a worker's loop that had packets.", |all, out| {
+        all.runtime.workers.iter().for_each(|it| out.put([&it.worker], it.busy_turns));
+    }),
+    counter("weir_node_vectors", "vectors", OF_NODE, "Vectors that a node was handed.", |all, out| {
+        nodes(all, |worker, node| out.put([&worker.worker, &node.name], node.calls));
+    }),
+    counter("weir_node_packets", "packets", OF_NODE, "Packets that a node was handed.", |all, out| {
+        nodes(all, |worker, node| out.put([&worker.worker, &node.name], node.packets));
+    }),
+    counter("weir_node_clocks", "clocks", OF_NODE, "Clocks of the time stamp counter that a node took.", |all, out| {
+        nodes(all, |worker, node| out.put([&worker.worker, &node.name], node.clocks));
+    }),
+    // sFlow.
+    gauge("weir_sflow_sampling_rate", "", &[], "One packet in this many is sampled; 0 = none.", |all, out| {
+        out.put([], all.sflow.settings.sampling_rate);
+    }),
+    gauge("weir_sflow_polling_interval_seconds", "seconds", &[], "Time between two reports of counters; 0 = never.", |all, out| {
+        out.put([], all.sflow.settings.polling_interval);
+    }),
+    gauge("weir_sflow_header_bytes", "bytes", &[], "Bytes of each sampled packet that are reported.", |all, out| {
+        out.put([], all.sflow.settings.header_bytes);
+    }),
+    counter("weir_sflow_taken_samples", "samples", OF_WORKER, "Samples that a worker took, those dropped after included.", |all, out| {
+        all.sflow.workers.iter().for_each(|it| out.put([&it.worker], it.samples_taken));
+    }),
+    counter("weir_sflow_dropped_samples", "samples", OF_WORKER, "Samples that found their worker's ring full.", |all, out| {
+        all.sflow.workers.iter().for_each(|it| out.put([&it.worker], it.samples_dropped));
+    }),
+    counter("weir_sflow_sent_samples", "samples", OF_WORKER, "Samples of a worker that the agent put into datagrams.", |all, out| {
+        all.sflow.workers.iter().for_each(|it| out.put([&it.worker], it.samples_sent));
+    }),
+    counter("weir_sflow_lost_samples", "samples", &[], "Samples and counter records that could not be encoded or sent.", |all, out| {
+        out.put([], all.sflow.samples_lost);
+    }),
+    counter("weir_sflow_datagrams", "", &[], "Datagrams that the agent made.", |all, out| out.put([], all.sflow.datagrams)),
+    counter("weir_sflow_collector_datagrams", "", OF_COLLECTOR, "Datagrams that the kernel took for a collector.", |all, out| {
+        all.sflow.collectors.iter().for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.sent));
+    }),
+    counter("weir_sflow_collector_errors", "", OF_COLLECTOR, "Datagrams to a collector that were refused.", |all, out| {
+        all.sflow.collectors.iter().for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.errors));
+    }),
+    counter("weir_sflow_pool_packets", "packets", OF_INTERFACE, "Packets that could have been sampled.", |all, out| {
+        all.sflow.interfaces.iter().for_each(|it| out.put([&it.interface], it.pool));
+    }),
+    counter("weir_sflow_interface_samples", "samples", OF_INTERFACE, "Samples taken of an interface's packets.", |all, out| {
+        all.sflow.interfaces.iter().for_each(|it| out.put([&it.interface], it.samples));
+    }),
+    // Tables.
+    gauge("weir_fib_routes", "", &["table", "family", "source"], "Routes, by table, family and where they come from.", |all, out| {
+        for table in all.fib.iter().flat_map(|fib| &fib.tables) {
+            for it in &table.routes {
+                out.put([&table.table, &table.family, &it.source], it.count);
+            }
+        }
+    }),
+    gauge("weir_fib_adjacencies", "", &[], "Next hops that routes share.", |all, out| {
+        all.fib.iter().for_each(|it| out.put([], it.adjacencies));
+    }),
+    gauge("weir_fib_groups", "", &[], "Sets of paths that routes share.", |all, out| all.fib.iter().for_each(|it| out.put([], it.groups))),
+    gauge("weir_fib_memory_bytes", "bytes", &[], "Memory of forwarding tables, next hops and groups.", |all, out| {
+        all.fib.iter().for_each(|it| out.put([], it.memory_bytes));
+    }),
+    gauge("weir_neighbors", "", &["interface", "state"], "Neighbours on an interface, by how well they are known.", |all, out| {
+        let mut counts: BTreeMap<(&str, String), u64> = BTreeMap::new();
+        for it in &all.neighbors.neighbors {
+            *counts.entry((&it.interface, it.state.to_string())).or_default() += 1;
+        }
+        counts.iter().for_each(|((interface, state), count)| out.put([interface, state], *count));
+    }),
+    // Packet memory.
+    gauge("weir_buffers", "", OF_POOL, "Buffers of a pool.", |all, out| {
+        all.buffers.iter().flat_map(|it| &it.pools).for_each(|it| out.put([&it.pool], it.buffers));
+    }),
+    gauge("weir_buffers_free", "", OF_POOL, "Buffers of a pool that nobody holds.", |all, out| {
+        all.buffers.iter().flat_map(|it| &it.pools).for_each(|it| out.put([&it.pool], it.free));
+    }),
+    gauge("weir_buffer_size_bytes", "bytes", OF_POOL, "Bytes of one buffer.", |all, out| {
+        all.buffers.iter().flat_map(|it| &it.pools).for_each(|it| out.put([&it.pool], it.buffer_bytes));
+    }),
+    counter("weir_buffer_failures", "", OF_POOL, "How often a buffer was wanted and there was none.", |all, out| {
+        all.buffers.iter().flat_map(|it| &it.pools).for_each(|it| out.put([&it.pool], it.failures));
+    }),
+    // The configuration.
+    gauge("weir_config_revision", "", &[], "The newest revision of the configuration.", |all, out| {
+        all.history.iter().flat_map(|it| it.revisions.first()).for_each(|it| out.put([], it.revision));
+    }),
+    gauge("weir_config_locked", "", &[], "1 while a change is being done, or waits to be confirmed.", |all, out| {
+        all.history.iter().for_each(|it| out.put([], it.lock.is_some()));
+    }),
+    // The process, with the names that all programs have.
+    counter("process_cpu_seconds", "seconds", &[], "Processor time of all threads.", |all, out| {
+        all.process.iter().for_each(|it| out.put([], it.cpu_seconds));
+    }),
+    gauge("process_resident_memory_bytes", "bytes", &[], "Memory in RAM, hugepages not counted.", |all, out| {
+        all.process.iter().for_each(|it| out.put([], it.resident_bytes));
+    }),
+    gauge("process_virtual_memory_bytes", "bytes", &[], "The address space.", |all, out| {
+        all.process.iter().for_each(|it| out.put([], it.virtual_bytes));
+    }),
+    gauge("process_threads", "", &[], "Threads.", |all, out| all.process.iter().for_each(|it| out.put([], it.threads))),
+    gauge("process_open_fds", "", &[], "Open descriptors.", |all, out| all.process.iter().for_each(|it| out.put([], it.descriptors))),
+    gauge("process_max_fds", "", &[], "The most descriptors that may be open.", |all, out| {
+        all.process.iter().flat_map(|it| it.most_descriptors).for_each(|it| out.put([], it));
+    }),
+    gauge("process_start_time_seconds", "seconds", &[], "When the process started, in seconds since 1970.", |all, out| {
+        out.put([], all.version.started);
+    }),
+];
+
+fn each(all: &Snapshot, sample: impl FnMut(&Interface)) {
+    all.interfaces.interfaces.iter().for_each(sample);
+}
+
+fn both(all: &Snapshot, mut sample: impl FnMut(&Interface, &'static str, &Traffic)) {
+    each(all, |interface| {
+        sample(interface, "rx", &interface.rx);
+        sample(interface, "tx", &interface.tx);
+    });
+}
+
+fn nodes(all: &Snapshot, mut sample: impl FnMut(&WorkerRuntime, &NodeRuntime)) {
+    for worker in &all.runtime.workers {
+        worker.nodes.iter().for_each(|node| sample(worker, node));
+    }
+}
