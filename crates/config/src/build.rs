@@ -59,6 +59,11 @@ impl Candidate {
     /// The configuration, once nothing is wrong with it.
     pub(crate) fn finish(self) -> Config {
         let mut config = self.config;
+        // A cross connect to what this version lacks has been told, and is left out.
+        let names: BTreeSet<String> = config.interfaces.keys().cloned().collect();
+        for interface in config.interfaces.values_mut() {
+            interface.l2xc.take_if(|target| !names.contains(target));
+        }
         config.routes = self.routes.into_iter().map(|route| (route.prefix, route.into_via())).collect();
         config.neighbors = self.neighbors.into_iter().map(|neighbor| (neighbor.key, neighbor.mac)).collect();
         config

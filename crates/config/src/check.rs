@@ -11,13 +11,46 @@ use crate::model::Config;
 use crate::tree::{FormError, Limits, read};
 use crate::{semantics, walk};
 
+/// How a file is checked.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CheckOptions {
+    /// The name of the file, for messages only.
+    pub file_name: String,
+    /// Whether keys that vppcfg has and this version lacks are left out with a warning; they are
+    /// errors otherwise.
+    pub skip_unsupported: bool,
+    /// Bounds on what is read.
+    pub limits: Limits,
+}
+
+impl CheckOptions {
+    /// The usual bounds, and nothing left out.
+    #[must_use]
+    pub fn new(file_name: impl Into<String>) -> Self {
+        Self { file_name: file_name.into(), ..Self::default() }
+    }
+}
+
+/// A good file: what it means, what is odd about it, and its text, in which later findings have
+/// their places.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// What the file means.
+    pub config: Config,
+    /// What is odd about it.
+    pub warnings: Vec<Diagnostic>,
+    /// The name of the file, for messages only.
+    pub(crate) file_name: String,
+    pub(crate) text: String,
+}
+
 /// Check the text of a configuration file. `file_name` is only for messages.
 ///
 /// # Errors
 /// All errors of the file, in its order, and warnings among them. Without errors, the warnings
 /// come with the configuration.
 pub fn check(file_name: &str, text: &str) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
-    check_with_limits(file_name, text, &Limits::default())
+    check_bytes(file_name, text.as_bytes())
 }
 
 /// Check a file as it was read, which may not be text at all.
@@ -25,15 +58,22 @@ pub fn check(file_name: &str, text: &str) -> Result<(Config, Vec<Diagnostic>), V
 /// # Errors
 /// As `check`; one error when the bytes are not UTF-8.
 pub fn check_bytes(file_name: &str, bytes: &[u8]) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let limits = Limits::default();
+    check_with(&CheckOptions::new(file_name), bytes).map(|checked| (checked.config, checked.warnings))
+}
+
+/// Check a file as it was read, with options.
+///
+/// # Errors
+/// As `check_bytes`.
+pub fn check_with(options: &CheckOptions, bytes: &[u8]) -> Result<Checked, Vec<Diagnostic>> {
+    let (file_name, limits) = (options.file_name.as_str(), &options.limits);
     // A file that is too large is refused before it is looked at.
-    let bytes = bytes.get(..limits.bytes.saturating_add(1)).unwrap_or(bytes);
+    if bytes.len() > limits.bytes {
+        let message = format!("the file has {} bytes, more than the {} that are read", bytes.len(), limits.bytes);
+        return Err(refuse(file_name, "", not_text(Place::START, message)));
+    }
     match std::str::from_utf8(bytes) {
-        Ok(text) => check_with_limits(file_name, text, &limits),
-        Err(_) if bytes.len() > limits.bytes => {
-            let message = format!("the file has more than the {} bytes that are read", limits.bytes);
-            Err(refuse(file_name, "", not_text(Place::START, message)))
-        }
+        Ok(text) => check_text(options, text),
         Err(error) => {
             let good = bytes.get(..error.valid_up_to()).and_then(|good| std::str::from_utf8(good).ok()).unwrap_or("");
             let line = good.matches('\n').count().saturating_add(1);
@@ -50,19 +90,16 @@ fn not_text(place: Place, message: String) -> FormError {
         path: String::new(),
         message,
         label: "",
-        help: "a configuration is plain text in UTF-8; is this the right file?".into(),
+        help: "a configuration is plain text in UTF-8, of a few megabytes at most; is this the right file?".into(),
     }
 }
 
-/// Check a text under other bounds than the usual ones.
-///
-/// # Errors
-/// As `check`.
-pub fn check_with_limits(file_name: &str, text: &str, limits: &Limits) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
+fn check_text(options: &CheckOptions, text: &str) -> Result<Checked, Vec<Diagnostic>> {
+    let file_name = options.file_name.as_str();
     // A byte order mark is no part of the text, also when columns are counted.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let tree = read(text, limits).map_err(|error| refuse(file_name, text, error))?;
-    let mut findings = Findings::new(Source::new(file_name, text));
+    let tree = read(text, &options.limits).map_err(|error| refuse(file_name, text, error))?;
+    let mut findings = Findings::new(Source::new(file_name, text)).skipping_unsupported(options.skip_unsupported);
     for duplicate in tree.duplicates {
         report(&mut findings, duplicate);
     }
@@ -72,7 +109,7 @@ pub fn check_with_limits(file_name: &str, text: &str, limits: &Limits) -> Result
         semantics::check(&tree.root, &candidate, &mut findings);
     }
     let warnings = findings.finish()?;
-    Ok((candidate.finish(), warnings))
+    Ok(Checked { config: candidate.finish(), warnings, file_name: options.file_name.clone(), text: text.to_owned() })
 }
 
 fn refuse(file_name: &str, text: &str, error: FormError) -> Vec<Diagnostic> {

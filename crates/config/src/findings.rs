@@ -80,6 +80,9 @@ pub(crate) struct Findings<'t> {
     source: Source<'t>,
     list: Vec<Diagnostic>,
     errors: usize,
+    warnings: usize,
+    /// What this version lacks is left out with a warning.
+    skips_unsupported: bool,
     broken: HashSet<String>,
     broken_patterns: HashSet<String>,
 }
@@ -89,7 +92,28 @@ impl<'t> Findings<'t> {
     const SHOWN: usize = 200;
 
     pub(crate) fn new(source: Source<'t>) -> Self {
-        Self { source, list: Vec::new(), errors: 0, broken: HashSet::new(), broken_patterns: HashSet::new() }
+        Self {
+            source,
+            list: Vec::new(),
+            errors: 0,
+            warnings: 0,
+            skips_unsupported: false,
+            broken: HashSet::new(),
+            broken_patterns: HashSet::new(),
+        }
+    }
+
+    pub(crate) fn skipping_unsupported(self, skips_unsupported: bool) -> Self {
+        Self { skips_unsupported, ..self }
+    }
+
+    /// Report what vppcfg has and this version lacks.
+    pub(crate) fn unsupported(&mut self, place: Place, path: &[Segment<'_>], message: String, help: &str) {
+        if self.skips_unsupported {
+            self.warning(place, path, Remark::new(message, "left out", ""));
+        } else {
+            self.error(place, path, Remark::new(message, "not supported yet", help));
+        }
     }
 
     pub(crate) fn error(&mut self, place: Place, path: &[Segment<'_>], remark: Remark) {
@@ -107,7 +131,8 @@ impl<'t> Findings<'t> {
     }
 
     pub(crate) fn warning(&mut self, place: Place, path: &[Segment<'_>], remark: Remark) {
-        if self.list.len() < Self::SHOWN {
+        self.warnings = self.warnings.saturating_add(1);
+        if self.warnings <= Self::SHOWN {
             self.push(Severity::Warning, place, render(path), remark);
         }
     }
@@ -157,16 +182,16 @@ impl<'t> Findings<'t> {
     /// Errors, or else warnings, in the order of the file.
     pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
         self.list.sort_by_key(|it| (it.line, it.column, it.severity));
-        if self.errors == 0 {
-            return Ok(self.list);
-        }
-        if self.errors > Self::SHOWN
+        let more = if self.errors == 0 { (self.warnings, "warnings") } else { (self.errors, "errors") };
+        if let (number, what) = more
+            && number > Self::SHOWN
             && let Some(last) = self.list.last().cloned()
         {
-            let message = format!("there are more errors; the first {} are shown", Self::SHOWN);
-            let help = "correct these first".to_owned();
-            self.list.push(Diagnostic { message, help, label: String::new(), path: String::new(), ..last });
+            let message = format!("there are more {what}; the first {} are shown", Self::SHOWN);
+            let help = if self.errors == 0 { String::new() } else { "correct these first".to_owned() };
+            let severity = if self.errors == 0 { Severity::Warning } else { Severity::Error };
+            self.list.push(Diagnostic { severity, message, help, label: String::new(), path: String::new(), ..last });
         }
-        Err(self.list)
+        if self.errors == 0 { Ok(self.list) } else { Err(self.list) }
     }
 }

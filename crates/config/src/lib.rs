@@ -31,13 +31,14 @@ mod semantics;
 mod settings;
 mod step;
 mod suggest;
+mod system;
 mod tree;
 mod value;
 mod walk;
 mod written;
 
 pub use apply::{StepMisfit, apply_to_model};
-pub use check::{check, check_bytes, check_with_limits};
+pub use check::{CheckOptions, Checked, check, check_bytes, check_with};
 pub use device::{Device, Stream, StreamProtocol, XdpMode};
 pub use diagnostic::{Diagnostic, Excerpt, Severity};
 pub use ipnet::Ipv4Net;
@@ -50,4 +51,5 @@ pub use settings::{
     Token, Workers,
 };
 pub use step::{Phase, RestartChange, Step};
+pub use system::{DeviceKind, System, SystemDevice, check_system};
 pub use tree::Limits;

@@ -49,7 +49,7 @@ const RULES: &str = "
 
 - The ends of a cross connect (`l2xc`) are two interfaces of the file without addresses and with one MTU; an interface is the
   target of one other at most.
-- An address is used once, a subnet by one interface, a Linux device by one interface, a capture written by one.
+- An address is used once, a subnet by one interface (which may have several addresses of it, all with its prefix length), a Linux device by one interface, a capture written by one.
 - An own address is not the network or broadcast address of its subnet, unless its length is 31 or 32 (RFC 3021).
 - Each next hop and each static neighbour lies in a connected subnet (of its `interface`, when it names one) and is not an own
   address. A prefix has one route.
@@ -111,7 +111,7 @@ fn write_lacking(page: &mut String) {
         KEYS.iter().filter(|row| row.kind == Kind::Unsupported).map(|row| format!("`{}`", row.path.replace('*', "NAME"))).collect();
     let _ = writeln!(page, "{}.", rows.join(", "));
     page.push_str(
-        "\nA file with one of these is refused with the place of the key. IPv6 addresses of interfaces and routes are refused, too.\n",
+        "\nA file with one of these, with an IPv6 address of an interface, or with a cross connect to a sub-interface is refused with the\nplace; `--skip-unsupported` leaves these out and makes each a warning. IPv6 in routes and neighbors is refused always.\n",
     );
 }
 

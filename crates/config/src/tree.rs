@@ -101,6 +101,29 @@ impl<'t> Node<'t> {
     }
 }
 
+/// Where the value of `path` stands; of a section or list, where its key stands; of what is not
+/// there, where the last key on the way stands.
+pub(crate) fn place_in(root: &Node<'_>, path: &[Segment<'_>]) -> Place {
+    let mut place = Place::START;
+    let mut node = root;
+    for segment in path {
+        match segment {
+            Segment::Key(key) => {
+                let Some(entry) = node.entry(key) else { break };
+                (node, place) = (&entry.value, entry.place);
+            }
+            Segment::Item(item) => {
+                let Some(item) = node.items().get(*item) else { break };
+                (node, place) = (item, item.place);
+            }
+        }
+        if node.text().is_some() {
+            place = node.place;
+        }
+    }
+    place
+}
+
 /// Something about the form of the file, before any key is looked up.
 #[derive(Debug)]
 pub(crate) struct FormError {
@@ -152,10 +175,6 @@ fn syntax_error(error: &ScanError) -> FormError {
 
 /// Bounds that must hold before the parser sees the text.
 fn look_for_too_many(text: &str, limits: &Limits) -> Result<(), FormError> {
-    if text.len() > limits.bytes {
-        let message = format!("the file has {} bytes, more than the {} that are read", text.len(), limits.bytes);
-        return Err(FormError::new(Place::START, message, "a configuration is a few megabytes at most; is this the right file?"));
-    }
     let separators = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
     if separators > limits.separators {
         let message = format!("the file has {separators} commas and opening brackets, more than the {} that are read", limits.separators);

@@ -194,7 +194,7 @@ fn unicast_mac(text: &str) -> Result<(), Problem> {
     )
 }
 
-const IPV6_LATER: &str = "IPv6 is not supported yet";
+pub(crate) const IPV6_LATER: &str = "IPv6 is not supported yet";
 
 /// `A.B.C.D/LENGTH` in its one spelling.
 fn net(text: &str) -> Result<Ipv4Net, Problem> {

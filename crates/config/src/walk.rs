@@ -61,6 +61,11 @@ impl<'n> Walker<'n, '_, '_> {
         if !is_word && (node.is_empty() || text.is_empty()) {
             return self.fault(row, node.place, "there is no value here".into(), None);
         }
+        // vppcfg's files have IPv6 addresses beside the others.
+        if row.kind == Kind::OwnAddress && text.parse::<ipnet::Ipv6Net>().is_ok() {
+            let message = format!("{}: {}", value::IPV6_LATER, quote(text));
+            return self.findings.unsupported(node.place, &self.path, message, "remove it, or skip what is not supported");
+        }
         if let Err(problem) = value::check(row.kind, text, plain) {
             self.fault_in(row, node.place, problem.message, problem.help);
             // An IPv6 address reaches no IPv4 next hop, so nothing else hangs on it.
@@ -197,7 +202,7 @@ impl<'n> Walker<'n, '_, '_> {
 
     fn unsupported(&mut self, row: &'static Key, place: Place) {
         let message = format!("`{}` is known to vppcfg, but not supported by this version", row.name());
-        self.findings.error(place, &self.path, Remark::new(message, "not supported yet", "remove it; the rest of the file can stay"));
+        self.findings.unsupported(place, &self.path, message, "remove it, or skip what is not supported; the rest of the file can stay");
     }
 }
 

@@ -3,11 +3,15 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use weir_config::{Diagnostic, Limits, check, check_bytes, check_with_limits};
+use weir_config::{CheckOptions, Diagnostic, Limits, check, check_bytes, check_with};
+
+fn options(limits: &Limits) -> CheckOptions {
+    CheckOptions { limits: *limits, ..CheckOptions::new("hostile") }
+}
 
 /// The one error of a text.
 fn only(text: &str, limits: &Limits) -> Diagnostic {
-    let mut errors = check_with_limits("hostile", text, limits).unwrap_err();
+    let mut errors = check_with(&options(limits), text.as_bytes()).unwrap_err();
     assert_eq!(errors.len(), 1, "{errors:?}");
     errors.remove(0)
 }
@@ -20,7 +24,7 @@ fn message(text: &str) -> String {
 fn too_many_bytes() {
     let limits = Limits { bytes: 100, ..Limits::default() };
     assert_eq!(only(&"#".repeat(101), &limits).message, "the file has 101 bytes, more than the 100 that are read");
-    assert!(check_with_limits("f", &"#".repeat(100), &limits).is_ok());
+    assert!(check_with(&options(&limits), "#".repeat(100).as_bytes()).is_ok());
     let huge = vec![b'a'; (64 << 20) + 10];
     let errors = check_bytes("huge", &huge).unwrap_err();
     assert!(errors[0].message.contains("bytes, more than the 67108864"), "{}", errors[0]);
@@ -30,7 +34,7 @@ fn too_many_bytes() {
 fn too_many_nodes() {
     let limits = Limits { nodes: 10, ..Limits::default() };
     assert_eq!(only("interfaces: {a: {}, b: {}, c: {}, d: {}, e: {}}", &limits).message, "the file has more than 10 keys and values");
-    assert!(check_with_limits("f", "interfaces: {a: {}, b: {}, c: {}}", &limits).is_ok());
+    assert!(check_with(&options(&limits), b"interfaces: {a: {}, b: {}, c: {}}").is_ok());
 }
 
 #[test]

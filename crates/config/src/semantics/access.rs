@@ -8,17 +8,20 @@ use crate::findings::{Segment, at};
 
 impl Rules<'_, '_> {
     pub(super) fn access(&mut self) {
-        if self.findings.any_broken("api") {
-            return; // With an item left out, the indices of the others do not match.
+        // With an item left out, the indices of the others do not match.
+        let (listen, tokens) = (self.findings.any_broken("api.listen"), self.findings.any_broken("api.tokens"));
+        if !listen {
+            self.listeners(tokens);
+            self.listeners_apart();
         }
-        self.listeners();
-        self.listeners_apart();
-        self.tokens();
+        if !tokens {
+            self.tokens();
+        }
         self.groups();
     }
 
     /// Tokens do not cross a network in the clear, and a listener lets somebody in.
-    fn listeners(&mut self) {
+    fn listeners(&mut self, tokens_broken: bool) {
         let api = &self.candidate.config.api;
         for (item, listen) in api.listen.iter().enumerate() {
             let is_loopback = listen.address.is_loopback();
@@ -28,7 +31,7 @@ impl Rules<'_, '_> {
                 self.error(at!["api", "listen", item, "address"], message, "tokens could be read on the way", help);
             }
             let by_certificate = listen.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
-            if api.tokens.is_empty() && !by_certificate {
+            if api.tokens.is_empty() && !by_certificate && !tokens_broken {
                 let message = format!("nobody is let in at {} port {}", listen.address, listen.port);
                 let help = "add `api.tokens`, or `client-ca` to its `tls`".to_owned();
                 self.error(at!["api", "listen", item], message, "no token, no client certificate", help);

@@ -150,7 +150,8 @@ impl Rules<'_, '_> {
     /// Placement names queues that the device serves and workers that run.
     fn placement(&mut self) {
         let config = &self.candidate.config;
-        let workers_broken = self.findings.any_broken("workers");
+        let workers_broken =
+            ["workers.cores", "workers.count"].iter().any(|key| self.findings.any_broken(key)) || self.findings.is_broken(at!["workers"]);
         for (name, interface) in &config.interfaces {
             let placed = &interface.rx_queue_workers;
             let queues = interface.device.as_ref().map(Device::queues);

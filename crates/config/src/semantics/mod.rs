@@ -20,7 +20,7 @@ use crate::build::Candidate;
 use crate::diagnostic::Place;
 use crate::findings::{Findings, Remark, Segment};
 use crate::suggest::nearest;
-use crate::tree::Node;
+use crate::tree::{Node, place_in};
 
 /// Look at everything that keys say about each other.
 pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findings<'_>) {
@@ -52,26 +52,14 @@ impl Rules<'_, '_> {
         }
     }
 
-    /// Where the value stands; of a section or list, where its key stands.
     fn place(&self, path: &[Segment<'_>]) -> Place {
-        let mut place = Place::START;
-        let mut node = self.root;
-        for segment in path {
-            match segment {
-                Segment::Key(key) => {
-                    let Some(entry) = node.entry(key) else { break };
-                    (node, place) = (&entry.value, entry.place);
-                }
-                Segment::Item(item) => {
-                    let Some(item) = node.items().get(*item) else { break };
-                    (node, place) = (item, item.place);
-                }
-            }
-            if node.text().is_some() {
-                place = node.place;
-            }
-        }
-        place
+        place_in(self.root, path)
+    }
+
+    /// Whether the file makes it, if only this version could.
+    fn is_sub_interface(&self, name: &str) -> bool {
+        let of = |(parent, number)| self.root.value("interfaces")?.value(parent)?.value("sub-interfaces")?.value(number);
+        name.split_once('.').and_then(of).is_some()
     }
 
     /// An interface is named that the file does not have.
@@ -79,6 +67,11 @@ impl Rules<'_, '_> {
         let interfaces = &self.candidate.config.interfaces;
         if interfaces.contains_key(name) {
             return true;
+        }
+        if self.is_sub_interface(name) {
+            let message = format!("`{name}` is a sub-interface, which this version does not support");
+            self.findings.unsupported(self.place(path), path, message, "name an interface, or skip what is not supported");
+            return false;
         }
         let help = match nearest(name, interfaces.keys().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),

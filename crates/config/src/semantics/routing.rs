@@ -49,10 +49,9 @@ impl Rules<'_, '_> {
                 around.push(inner);
                 continue;
             };
-            if outer.interface != inner.interface {
+            // One interface may have several addresses of one subnet, as in VPP.
+            if outer.interface != inner.interface || outer.net.trunc() != inner.net.trunc() {
                 self.overlap(outer, inner);
-            } else if outer.net.trunc() != inner.net.trunc() {
-                around.push(inner);
             }
         }
     }
@@ -62,7 +61,12 @@ impl Rules<'_, '_> {
             return; // Told as the same address twice.
         }
         let at = at![inner.section, inner.interface.as_str(), "addresses", inner.item];
-        let message = format!("the subnet {} overlaps {} of interface `{}`", inner.net.trunc(), outer.net.trunc(), outer.interface);
+        let (one, other) = (inner.net.trunc(), outer.net.trunc());
+        if outer.interface == inner.interface {
+            let help = format!("addresses of one subnet have its prefix length: write `{}/{}`", inner.net.addr(), other.prefix_len());
+            return self.error(at, format!("the subnet {one} lies in {other} of the same interface"), "", help);
+        }
+        let message = format!("the subnet {one} overlaps {other} of interface `{}`", outer.interface);
         self.error(at, message, "", "each subnet belongs to one interface; choose another subnet or a longer prefix".into());
     }
 

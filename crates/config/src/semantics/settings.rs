@@ -71,7 +71,7 @@ impl Rules<'_, '_> {
 
     fn workers(&mut self) {
         let workers = &self.candidate.config.workers;
-        if self.findings.any_broken("workers") {
+        if self.findings.any_broken("workers.cores") {
             return;
         }
         if !workers.cores.is_empty() && workers.cores.len() != usize::from(workers.count) {

@@ -1,0 +1,207 @@
+//! The third validation: a good file against what the machine has.
+//!
+//! Whether a device exists, how many queues it has, which MTU it can do, which cores there are and
+//! how much memory is for the caller to find out and to put into a `System`; nothing here asks
+//! the machine. The findings have their places in the file that was checked, so that "no device
+//! `eth7`" points at the word in the file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::check::Checked;
+use crate::device::Device;
+use crate::diagnostic::{Diagnostic, Place, Severity, Source};
+use crate::findings::{Findings, Remark, Segment, at};
+use crate::model::{Config, Interface};
+use crate::settings::Hugepages;
+use crate::suggest::nearest;
+use crate::tree::{Limits, Node, place_in, read};
+
+/// What the machine has, as far as a configuration can ask for it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct System {
+    /// Linux network devices by name.
+    pub devices: BTreeMap<String, SystemDevice>,
+    /// The largest MTU that a driver of this build can carry, by the driver's word (`af-xdp`,
+    /// `tap`, …); one that is not here has no bound of its own.
+    pub driver_mtu: BTreeMap<String, u32>,
+    /// Cores that the router may run on.
+    pub cores: BTreeSet<u16>,
+    /// Memory that is free or can be freed, in bytes.
+    pub memory_available_bytes: u64,
+    /// Free hugepages, in bytes.
+    pub hugepages_free_bytes: u64,
+    /// What one buffer takes, in bytes.
+    pub bytes_per_buffer: u64,
+    /// Pools of `buffers.per-numa` buffers each that the router makes.
+    pub pools: u16,
+}
+
+/// A Linux network device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemDevice {
+    /// What it is.
+    pub kind: DeviceKind,
+    /// Receive queues it has at most.
+    pub max_queues: u16,
+    /// The largest MTU it can do, in bytes.
+    pub max_mtu: u32,
+}
+
+/// What a Linux network device is, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// It carries Ethernet frames from and to somewhere.
+    Ethernet,
+    /// A TAP or TUN.
+    Tap,
+    /// `lo`.
+    Loopback,
+    /// Anything else: it carries no Ethernet frames.
+    Other,
+}
+
+/// What is wrong with a good file on this machine: errors and warnings in the order of the file;
+/// nothing when all of it can be had.
+#[must_use]
+pub fn check_system(checked: &Checked, system: &System) -> Vec<Diagnostic> {
+    let mut asked = Asked { config: &checked.config, system, found: Vec::new() };
+    asked.interfaces();
+    asked.cores();
+    asked.memory();
+    if asked.found.is_empty() {
+        return Vec::new();
+    }
+    let mut findings = Findings::new(Source::new(&checked.file_name, &checked.text));
+    // The text was read before, under bounds that need not be the usual ones.
+    let limits = Limits { bytes: usize::MAX, separators: usize::MAX, nodes: usize::MAX, ..Limits::default() };
+    let tree = read(&checked.text, &limits).ok();
+    for (severity, path, remark) in asked.found {
+        let Some(root) = tree.as_ref().map(|tree| &tree.root) else {
+            findings.error(Place::START, &path, remark);
+            continue;
+        };
+        let path = as_written(root, path);
+        let place = place_in(root, &path);
+        match severity {
+            Severity::Error => findings.error(place, &path, remark),
+            Severity::Warning => findings.warning(place, &path, remark),
+        }
+    }
+    findings.finish().unwrap_or_else(|errors| errors)
+}
+
+/// The path of a TAP's name or MTU, where the file has it under `taps`.
+fn as_written<'a>(root: &Node<'_>, path: Vec<Segment<'a>>) -> Vec<Segment<'a>> {
+    let [Segment::Key("interfaces"), Segment::Key(name), .., Segment::Key(last)] = path.as_slice() else { return path };
+    let listed = |section: &str| root.value(section).and_then(|it| it.value(name));
+    let elsewhere = *last == "name" || listed("interfaces").and_then(|it| it.value("mtu")).is_none();
+    if listed("taps").is_some() && matches!(*last, "name" | "mtu") && elsewhere {
+        return at!["taps", *name, "host", *last].to_vec();
+    }
+    path
+}
+
+struct Asked<'a> {
+    config: &'a Config,
+    system: &'a System,
+    found: Vec<(Severity, Vec<Segment<'a>>, Remark)>,
+}
+
+impl<'a> Asked<'a> {
+    fn error(&mut self, path: &[Segment<'a>], message: String, label: &str, help: String) {
+        self.found.push((Severity::Error, path.to_vec(), Remark::new(message, label, help)));
+    }
+
+    fn interfaces(&mut self) {
+        let config = self.config;
+        for (name, interface) in &config.interfaces {
+            match &interface.device {
+                Some(Device::AfXdp { name: device, queues, .. }) => {
+                    self.ethernet(name, interface, device, *queues);
+                }
+                Some(Device::Tap { name: device, .. }) => self.tap(name, device),
+                _ => {}
+            }
+            self.driver_mtu(name, interface);
+        }
+    }
+
+    /// A device that is to be served through AF_XDP.
+    fn ethernet(&mut self, name: &'a str, interface: &Interface, wanted: &str, queues: u16) {
+        let system = self.system;
+        let at = at!["interfaces", name, "device", "name"];
+        let Some(device) = system.devices.get(wanted) else {
+            let near = nearest(wanted, system.devices.keys().map(String::as_str));
+            let help = near.map_or_else(|| self.devices_there(), |near| format!("did you mean `{near}`?"));
+            return self.error(at, format!("there is no network device `{wanted}`"), "not on this machine", help);
+        };
+        if matches!(device.kind, DeviceKind::Loopback | DeviceKind::Other) {
+            let help = self.devices_there();
+            return self.error(at, format!("the device `{wanted}` carries no Ethernet frames"), "", help);
+        }
+        if queues > device.max_queues {
+            let message = format!("the device `{wanted}` has {}, not {queues}", count(u64::from(device.max_queues), "queue"));
+            self.error(at!["interfaces", name, "device", "queues"], message, "", format!("at most {}", device.max_queues));
+        }
+        if u32::from(interface.mtu) > device.max_mtu {
+            let message = format!("the device `{wanted}` cannot do an MTU of {}", interface.mtu);
+            self.error(at!["interfaces", name, "mtu"], message, "", format!("at most {}", device.max_mtu));
+        }
+    }
+
+    fn devices_there(&self) -> String {
+        let usable = self.system.devices.iter().filter(|(_, device)| device.kind == DeviceKind::Ethernet);
+        let names: Vec<String> = usable.take(8).map(|(name, _)| format!("`{name}`")).collect();
+        if names.is_empty() { "this machine has no Ethernet device".into() } else { format!("there are {}", names.join(", ")) }
+    }
+
+    /// A TAP is made, or one that is there is taken; anything else is in its way.
+    fn tap(&mut self, name: &'a str, wanted: &str) {
+        if self.system.devices.get(wanted).is_some_and(|device| device.kind != DeviceKind::Tap) {
+            let message = format!("there is a network device `{wanted}` already, and it is no TAP");
+            let at = at!["interfaces", name, "device", "name"];
+            self.error(at, message, "", "choose another name for the TAP".into());
+        }
+    }
+
+    fn driver_mtu(&mut self, name: &'a str, interface: &Interface) {
+        let Some(device) = &interface.device else { return };
+        let most = self.system.driver_mtu.get(device.driver()).copied();
+        if let Some(most) = most.filter(|most| u32::from(interface.mtu) > *most) {
+            let message = format!("driver {} cannot carry an MTU of {}", device.driver(), interface.mtu);
+            self.error(at!["interfaces", name, "mtu"], message, "", format!("at most {most}"));
+        }
+    }
+
+    fn cores(&mut self) {
+        let (workers, there) = (&self.config.workers, &self.system.cores);
+        for (item, core) in workers.cores.iter().enumerate().filter(|(_, core)| !there.contains(core)) {
+            let numbers: Vec<String> = there.iter().take(64).map(u16::to_string).collect();
+            let help = format!("the router may run on {}", numbers.join(", "));
+            self.error(at!["workers", "cores", item], format!("there is no core {core} for a worker"), "", help);
+        }
+        if usize::from(workers.count) > there.len() && workers.cores.is_empty() {
+            let (workers, cores) = (count(u64::from(workers.count), "worker"), count(there.len() as u64, "core"));
+            let remark = Remark::new(format!("{workers} share {cores}"), "they wait for each other", "one worker for each core at most");
+            self.found.push((Severity::Warning, at!["workers", "count"].to_vec(), remark));
+        }
+    }
+
+    /// The pool lies in hugepages wholly, or in ordinary memory.
+    fn memory(&mut self) {
+        let (buffers, system) = (&self.config.buffers, self.system);
+        let each = system.bytes_per_buffer.saturating_mul(u64::from(system.pools.max(1)));
+        let needed = each.saturating_mul(u64::from(buffers.per_numa));
+        let huge = if buffers.hugepages == Hugepages::Auto { system.hugepages_free_bytes } else { 0 };
+        let most = system.memory_available_bytes.max(huge);
+        if needed > most {
+            let message = format!("{} buffers take {} MiB, and {} MiB are free", buffers.per_numa, needed >> 20, most >> 20);
+            let help = format!("at most {}, with nothing left for anything else", most.checked_div(each).unwrap_or(0));
+            self.error(at!["buffers", "per-numa"], message, "", help);
+        }
+    }
+}
+
+fn count(number: u64, what: &str) -> String {
+    if number == 1 { format!("{number} {what}") } else { format!("{number} {what}s") }
+}

@@ -1,0 +1,111 @@
+//! A good file against a machine: what it lacks is told at the place that asks for it.
+
+use weir_config::{CheckOptions, Checked, DeviceKind, Diagnostic, System, SystemDevice, check_system, check_with};
+
+fn machine() -> System {
+    let device = |kind, max_queues, max_mtu| SystemDevice { kind, max_queues, max_mtu };
+    System {
+        devices: [
+            ("eth0".to_owned(), device(DeviceKind::Ethernet, 4, 9000)),
+            ("eth1".to_owned(), device(DeviceKind::Ethernet, 1, 1500)),
+            ("lo".to_owned(), device(DeviceKind::Loopback, 1, 65_535)),
+            ("wg0".to_owned(), device(DeviceKind::Other, 1, 1420)),
+            ("lan0".to_owned(), device(DeviceKind::Tap, 1, 65_521)),
+        ]
+        .into(),
+        driver_mtu: [("tap".to_owned(), 2222), ("generator".to_owned(), 2226)].into(),
+        cores: [0, 1].into(),
+        memory_available_bytes: 100 << 20,
+        hugepages_free_bytes: 64 << 20,
+        bytes_per_buffer: 2496,
+        pools: 1,
+    }
+}
+
+fn file(text: &str) -> Checked {
+    match check_with(&CheckOptions::new("weir.yaml"), text.as_bytes()) {
+        Ok(checked) => checked,
+        Err(errors) => panic!("{}", errors[0]),
+    }
+}
+
+fn found(text: &str, system: &System) -> Vec<Diagnostic> {
+    check_system(&file(text), system)
+}
+
+fn lines(text: &str) -> Vec<String> {
+    let line = |it: &Diagnostic| format!("{} {}:{} {}: {} ({})", it.severity, it.line, it.column, it.path, it.message, it.help);
+    found(text, &machine()).iter().map(line).collect()
+}
+
+const GOOD: &str = "
+interfaces:
+  xe0: {device: {driver: af-xdp, name: eth0, queues: 4}, mtu: 9000}
+  xe1: {device: {driver: af-xdp, name: eth1}}
+  lan: {device: {driver: tap, name: lan0}, mtu: 2222}
+  new: {device: {driver: tap, name: lan1}}
+  sink: {device: {driver: null}, mtu: 9216}
+  bare: {mtu: 9216}
+workers: {cores: [0, 1]}
+buffers: {per-numa: 32768}
+";
+
+#[test]
+fn what_is_there_is_not_spoken_of() {
+    assert_eq!(lines(GOOD), [""; 0]);
+}
+
+#[test]
+fn devices_queues_mtus() {
+    let text = "
+interfaces:
+  a: {device: {driver: af-xdp, name: eht0}}
+  b: {device: {driver: af-xdp, name: enp0s31f6}}
+  c: {device: {driver: af-xdp, name: wg0}}
+  d: {device: {driver: af-xdp, name: eth1, queues: 2}, mtu: 1501}
+  e: {device: {driver: tap, name: eth0}, mtu: 2223}
+  tap0: {mtu: 3000}
+taps:
+  tap0: {host: {name: lo}}
+  tap1: {host: {name: lan1, mtu: 9000}}
+";
+    let expected = [
+        "error 3:38 interfaces.a.device.name: there is no network device `eht0` (did you mean `eth0`?)",
+        "error 4:38 interfaces.b.device.name: there is no network device `enp0s31f6` (there are `eth0`, `eth1`)",
+        "error 5:38 interfaces.c.device.name: the device `wg0` carries no Ethernet frames (there are `eth0`, `eth1`)",
+        "error 6:52 interfaces.d.device.queues: the device `eth1` has 1 queue, not 2 (at most 1)",
+        "error 6:61 interfaces.d.mtu: the device `eth1` cannot do an MTU of 1501 (at most 1500)",
+        "error 7:35 interfaces.e.device.name: there is a network device `eth0` already, and it is no TAP (choose another name for the TAP)",
+        "error 7:47 interfaces.e.mtu: driver tap cannot carry an MTU of 2223 (at most 2222)",
+        "error 8:15 interfaces.tap0.mtu: driver tap cannot carry an MTU of 3000 (at most 2222)",
+        "error 10:23 taps.tap0.host.name: there is a network device `lo` already, and it is no TAP (choose another name for the TAP)",
+        "error 11:34 taps.tap1.host.mtu: driver tap cannot carry an MTU of 9000 (at most 2222)",
+    ];
+    assert_eq!(lines(text), expected);
+    let shown = found(text, &machine())[0].to_string();
+    assert!(shown.contains("3 |   a: {device: {driver: af-xdp, name: eht0}}\n   |                                      ^^^^"), "{shown}");
+}
+
+#[test]
+fn an_mtu_that_is_nowhere_is_told_at_its_interface() {
+    let mut small = machine();
+    small.devices.get_mut("eth1").unwrap().max_mtu = 1400;
+    let found = found("interfaces:\n  xe1: {device: {driver: af-xdp, name: eth1}}\n", &small);
+    assert_eq!((found[0].line, found[0].column, found[0].path.as_str()), (2, 3, "interfaces.xe1.mtu"));
+}
+
+#[test]
+fn cores_and_memory() {
+    let expected = [
+        "error 1:22 workers.cores[1]: there is no core 7 for a worker (the router may run on 0, 1)",
+        "error 2:21 buffers.per-numa: 65536 buffers take 156 MiB, and 100 MiB are free (at most 42010, with nothing left for anything else)",
+    ];
+    assert_eq!(lines("workers: {cores: [1, 7]}\nbuffers: {per-numa: 65536}\n"), expected);
+    let expected = ["warning 1:18 workers.count: 3 workers share 2 cores (one worker for each core at most)"];
+    assert_eq!(lines("workers: {count: 3}\n"), expected);
+    let two_pools = System { pools: 2, ..machine() };
+    assert_eq!(found("buffers: {per-numa: 32768}\n", &two_pools).len(), 1);
+    let huge = System { hugepages_free_bytes: 200 << 20, ..machine() };
+    assert!(found("buffers: {per-numa: 65536}\n", &huge).is_empty());
+    assert_eq!(found("buffers: {per-numa: 65536, hugepages: off}\n", &huge).len(), 1, "hugepages do not count when they are not used");
+}
