@@ -52,13 +52,8 @@ pub enum ClientError {
     #[error("not allowed to talk to the weir on {0} (its owner and group are: try sudo, or join the group)")]
     NotAllowed(String),
     /// It took too long.
-    #[error("the weir on {router} does not answer within {} s", .patience.as_secs())]
-    Late {
-        /// The router.
-        router: String,
-        /// How long it was waited for.
-        patience: Duration,
-    },
+    #[error("the weir on {0} does not answer in time")]
+    Late(String),
     /// The connection failed otherwise.
     #[error("cannot talk to the weir on {router}: {reason}")]
     Broken {
@@ -439,7 +434,7 @@ impl Client {
             self.read_whole(response.into_body()).await.map(|text| (status, text))
         };
         let asked = runtime.block_on(async { timeout(patience, exchange).await });
-        let (status, text) = asked.map_err(|_| self.late(patience))??;
+        let (status, text) = asked.map_err(|_| self.late())??;
         if status.is_success() { Ok(text) } else { Err(self.refused(status, &text)) }
     }
 
@@ -453,7 +448,7 @@ impl Client {
             let status = response.status();
             Err(self.refused(status, &self.read_whole(response.into_body()).await?))
         };
-        let body = runtime.block_on(async { timeout(PATIENCE, opened).await }).map_err(|_| self.late(PATIENCE))??;
+        let body = runtime.block_on(async { timeout(PATIENCE, opened).await }).map_err(|_| self.late())??;
         Ok(Events { router: self.target.to_string(), runtime, body: Some(body), rest: Vec::new(), searched: 0 })
     }
 
@@ -494,8 +489,8 @@ impl Client {
         }
     }
 
-    fn late(&self, patience: Duration) -> ClientError {
-        ClientError::Late { router: self.target.to_string(), patience }
+    fn late(&self) -> ClientError {
+        ClientError::Late(self.target.to_string())
     }
 
     fn not_connected(&self, error: &io::Error) -> ClientError {
