@@ -3,7 +3,7 @@
 //! Allocation and freeing are a pop and a push here. When the stock runs low it takes a batch from
 //! the pool, when it overflows it gives one back: one compare-and-swap for 256 chunks.
 
-use crate::{Pkt, Pool, VECTOR, Vector};
+use crate::{Flags, Pkt, Pool, VECTOR, Vector};
 
 /// Chunks that one worker holds ready.
 #[derive(Debug)]
@@ -71,17 +71,19 @@ impl PktCache {
         packets.for_each(|packet| self.free(packet));
     }
 
-    /// Gives a whole vector back: one pass over the handles, one look at the stock.
+    /// Gives a whole vector back: one pass over the handles without a branch, one look at the stock.
     pub fn free_vector(&mut self, packets: &mut Vector) {
-        let shared = self.pool.shared();
+        let numbering = self.pool.shared().numbering();
         let before = self.free.len();
-        let mut odd = false;
+        let (mut beyond, mut flags) = (0, Flags::NONE);
         self.free.extend(packets.iter().map(|packet| {
-            let chunk = shared.chunk_of(packet.meta_address());
-            odd |= chunk.is_none() | packet.is_chained();
-            chunk.unwrap_or(0)
+            let chunk = numbering.number_of(packet.meta_address());
+            beyond |= numbering.last.wrapping_sub(chunk);
+            flags |= packet.flags();
+            chunk as u32
         }));
-        if odd {
+        // The difference is negative for a chunk beyond the last one: a packet of another pool.
+        if (beyond as isize) < 0 || flags.any(Flags::CHAINED) {
             self.free.truncate(before);
             return self.free_all(packets.drain());
         }

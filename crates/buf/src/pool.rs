@@ -97,6 +97,21 @@ pub(crate) struct Shared {
     metas: MetaArray,
 }
 
+/// Where the metadata of chunk 0 lies, and the last chunk's number.
+#[derive(Clone, Copy)]
+pub(crate) struct Numbering {
+    first: usize,
+    pub(crate) last: usize,
+}
+
+impl Numbering {
+    /// The number of the chunk that `meta` belongs to; beyond the last one for another pool's.
+    #[inline(always)]
+    pub(crate) fn number_of(self, meta: std::ptr::NonNull<Meta>) -> usize {
+        (meta.as_ptr() as usize).wrapping_sub(self.first) / size_of::<Meta>()
+    }
+}
+
 /// The metadata array, reachable through chunk ownership only.
 #[derive(Debug)]
 pub(crate) struct MetaArray(std::ptr::NonNull<Meta>, usize);
@@ -163,9 +178,15 @@ impl Shared {
     /// The chunk that `meta` belongs to, when it is one of this pool's.
     #[inline(always)]
     pub(crate) fn chunk_of(&self, meta: std::ptr::NonNull<Meta>) -> Option<u32> {
-        let distance = (meta.as_ptr() as usize).wrapping_sub(self.metas.0.as_ptr() as usize);
-        let chunk = distance / size_of::<Meta>();
-        if chunk < self.chunks as usize { Some(chunk as u32) } else { None }
+        let numbering = self.numbering();
+        let chunk = numbering.number_of(meta);
+        if chunk <= numbering.last { Some(chunk as u32) } else { None }
+    }
+
+    /// How chunks are numbered, by value, for loops over many packets.
+    #[inline(always)]
+    pub(crate) fn numbering(&self) -> Numbering {
+        Numbering { first: self.metas.0.as_ptr() as usize, last: self.chunks as usize - 1 }
     }
 
     /// Puts a chain of chunks back. `chunks` are owned by the caller until here.

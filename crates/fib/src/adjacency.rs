@@ -5,7 +5,7 @@
 //! control thread completes, moves or fails a neighbour with one store while workers forward, and a
 //! worker never sees the address of one moment with the state of another.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What an adjacency does with packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,9 +49,11 @@ impl NeighborState {
     }
 }
 
-/// Set in the word when packets can be sent; then the state, then 48 bits of address.
+/// Set in the word when packets can be sent; then whether any was; then the state, then 48 bits of address.
 const USABLE: u64 = 1 << 63;
+const USED: u64 = 1 << 62;
 const STATE_SHIFT: u32 = 48;
+const MAC: u64 = (1 << STATE_SHIFT) - 1;
 
 /// The end of a path. In a cache line of its own, since its neighbours have other writers.
 #[derive(Debug)]
@@ -67,13 +69,33 @@ pub struct Adjacency {
     pub mtu: u32,
     /// MAC address that packets are sent from.
     pub source_mac: [u8; 6],
+    /// The longest frame: `mtu` and an Ethernet header.
+    longest: u32,
+    /// The last four bytes of `source_mac`.
+    source_end: [u8; 4],
+    /// The first two bytes of `source_mac`, in the upper 16 bits.
+    source_start: u64,
+    /// MAC address, state, whether usable, whether used.
     rewrite: AtomicU64,
-    used: AtomicBool,
 }
+
+/// Bytes of an Ethernet header.
+const ETHERNET: u32 = 14;
 
 impl Adjacency {
     fn new(kind: AdjacencyKind, interface: u32, address: u32, mtu: u32, source_mac: [u8; 6]) -> Adjacency {
-        Adjacency { kind, interface, address, mtu, source_mac, rewrite: AtomicU64::new(0), used: AtomicBool::new(false) }
+        let [a, b, source_end @ ..] = source_mac;
+        Adjacency {
+            kind,
+            interface,
+            address,
+            mtu,
+            source_mac,
+            longest: mtu.saturating_add(ETHERNET),
+            source_end,
+            source_start: u64::from_le_bytes([0, 0, 0, 0, 0, 0, a, b]),
+            rewrite: AtomicU64::new(0),
+        }
     }
 
     /// A neighbour behind an interface, not known yet.
@@ -110,7 +132,7 @@ impl Adjacency {
     #[must_use]
     pub fn with_link(&self, mtu: u32, source_mac: [u8; 6]) -> Adjacency {
         let twin = Adjacency::new(self.kind, self.interface, self.address, mtu, source_mac);
-        twin.rewrite.store(self.rewrite.load(Ordering::Relaxed), Ordering::Relaxed);
+        twin.rewrite.store(self.rewrite.load(Ordering::Relaxed) & !USED, Ordering::Relaxed);
         twin
     }
 
@@ -122,11 +144,28 @@ impl Adjacency {
         (word & USABLE != 0).then(|| unpack(word))
     }
 
+    /// Both addresses as a frame to the neighbour begins with them, in its first eight and the next four
+    /// bytes, if packets can be sent to it and its use is noted already: for the many packets after
+    /// one for which [`Adjacency::rewrite`] and [`Adjacency::note_used`] were called.
+    #[inline(always)]
+    #[must_use]
+    pub fn in_use(&self) -> Option<([u8; 8], [u8; 4])> {
+        let word = self.rewrite.load(Ordering::Relaxed);
+        (word >= USABLE | USED).then(|| ((word & MAC | self.source_start).to_le_bytes(), self.source_end))
+    }
+
+    /// The longest frame that it takes, in bytes without FCS.
+    #[inline(always)]
+    #[must_use]
+    pub fn longest_frame(&self) -> usize {
+        self.longest as usize
+    }
+
     /// What is known of the neighbour.
     #[inline]
     #[must_use]
     pub fn state(&self) -> NeighborState {
-        match (self.rewrite.load(Ordering::Relaxed) & !USABLE) >> STATE_SHIFT {
+        match (self.rewrite.load(Ordering::Relaxed) & !(USABLE | USED)) >> STATE_SHIFT {
             1 => NeighborState::Failed,
             2 => NeighborState::Reachable,
             3 => NeighborState::Stale,
@@ -145,7 +184,9 @@ impl Adjacency {
     /// Tells what is known of the neighbour; workers see address and state change together.
     pub fn set_neighbor(&self, state: NeighborState, mac: [u8; 6]) {
         let usable = if state.is_usable() { USABLE } else { 0 };
-        self.rewrite.store(usable | (state as u64) << STATE_SHIFT | pack(mac), Ordering::Relaxed);
+        let word = usable | (state as u64) << STATE_SHIFT | pack(mac);
+        // Only workers note use meanwhile; that is kept.
+        let _ = self.rewrite.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old & USED | word));
     }
 
     /// Changes the state and keeps the address. For the one thread that writes neighbours.
@@ -156,15 +197,15 @@ impl Adjacency {
     /// Notes that a packet was sent; writes only the first time, so that workers share the line.
     #[inline(always)]
     pub fn note_used(&self) {
-        if !self.used.load(Ordering::Relaxed) {
-            self.used.store(true, Ordering::Relaxed);
+        if self.rewrite.load(Ordering::Relaxed) & USED == 0 {
+            self.rewrite.fetch_or(USED, Ordering::Relaxed);
         }
     }
 
     /// Whether a packet was sent since this was asked last.
     #[must_use]
     pub fn take_used(&self) -> bool {
-        self.used.swap(false, Ordering::Relaxed)
+        self.rewrite.fetch_and(!USED, Ordering::Relaxed) & USED != 0
     }
 }
 
@@ -193,6 +234,13 @@ mod tests {
         for (state, usable) in [(Failed, false), (Reachable, true), (Stale, true), (Probe, true), (Static, true), (Incomplete, false)] {
             neighbor.set_neighbor(state, MAC);
             assert_eq!((neighbor.state(), neighbor.rewrite()), (state, usable.then_some(MAC)));
+            let addresses = ([0x02, 0xfe, 0x80, 0x01, 0x00, 0xff, 2, 0], [0, 0, 0, 1]);
+            assert_eq!((neighbor.in_use(), neighbor.longest_frame()), (None, 1514));
+            neighbor.note_used();
+            assert_eq!(neighbor.in_use(), usable.then_some(addresses));
+            neighbor.set_neighbor(state, MAC);
+            assert_eq!(neighbor.state(), state);
+            assert!(neighbor.take_used() && neighbor.in_use().is_none());
         }
         neighbor.set_state(Reachable);
         assert_eq!(neighbor.rewrite(), Some(MAC));

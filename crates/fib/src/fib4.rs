@@ -17,6 +17,7 @@
 //! Batches overlap their waits for memory: a pass over all addresses reads one level and prefetches
 //! the next.
 
+use std::hint::cold_path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -112,12 +113,16 @@ impl Fib4 {
         entry.0 & GROUP_MASK
     }
 
-    /// Whether the table is so small that its lookups hardly wait for memory: then looking up one by
-    /// one is quicker than staging a batch, since there is less to do.
+    /// The table as it is best asked one by one, when it is so small that its lookups hardly wait for
+    /// memory: then staging a batch would only be more to do.
     #[inline(always)]
     #[must_use]
-    pub fn is_small(&self) -> bool {
-        self.blocks.load(Ordering::Relaxed) <= FEW_BLOCKS
+    pub fn small(&self) -> Option<SmallFib4<'_>> {
+        if self.blocks.load(Ordering::Relaxed) > FEW_BLOCKS {
+            return None;
+        }
+        let blocks = self.chunks.first().and_then(OnceLock::get).map_or(&[][..], |chunk| &chunk[..]);
+        Some(SmallFib4 { fib: self, root: &self.root, blocks })
     }
 
     /// Looks up many addresses so that their waits for memory overlap. Stops at the end of the
@@ -217,6 +222,46 @@ impl Fib4 {
     /// Bytes before the first block: the root and the directory of chunks.
     pub(crate) fn fixed_bytes() -> usize {
         size_of::<Root>() + size_of::<[OnceLock<Box<Chunk>>; CHUNKS]>()
+    }
+}
+
+/// A small [`Fib4`] as plain slices: for loops over many packets, which would otherwise look for root
+/// and blocks again for each.
+#[derive(Clone, Copy, Debug)]
+pub struct SmallFib4<'a> {
+    fib: &'a Fib4,
+    root: &'a Root,
+    /// All that the first chunk holds.
+    blocks: &'a [AtomicU32],
+}
+
+impl SmallFib4<'_> {
+    /// As [`Fib4::lookup`].
+    #[inline(always)]
+    #[must_use]
+    pub fn lookup(self, address: u32) -> u32 {
+        let mut entry = load(&self.root[(address >> 16) as usize]);
+        if entry.is_block() {
+            entry = self.step(entry, address >> 8);
+            if entry.is_block() {
+                // Few routes are longer than /24.
+                cold_path();
+                entry = self.step(entry, address);
+            }
+        }
+        entry.0 & GROUP_MASK
+    }
+
+    /// What the slot of a block holds; one that was made since the table was small is found too.
+    #[inline(always)]
+    fn step(self, block: Entry, octet: u32) -> Entry {
+        match self.blocks.get(block.number() as usize * BLOCK + octet as usize % BLOCK) {
+            Some(slot) => load(slot),
+            None => {
+                cold_path();
+                self.fib.step(block, octet)
+            }
+        }
     }
 }
 

@@ -31,7 +31,7 @@ mod nexthops;
 mod writer;
 
 pub use adjacency::{Adjacency, AdjacencyKind, NeighborState};
-pub use fib4::{Fib4, MAX_GROUP};
+pub use fib4::{Fib4, MAX_GROUP, SmallFib4};
 pub use group::{Group, GroupError, LabelStack, MAX_BUCKETS, Path};
 pub use nexthops::{DROP, NexthopTable, NexthopView, Nexthops};
 pub use writer::{Fib4Writer, FibError, Memory};

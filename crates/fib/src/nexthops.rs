@@ -26,23 +26,24 @@ struct GroupEntry {
     first: u32,
     /// Number of buckets less one; they are a power of two.
     mask: u16,
-    /// Whether every bucket leads to a neighbour; known when the snapshot is made.
-    neighbors: bool,
     buckets: Option<Arc<Buckets>>,
+    /// The neighbour that all packets go to, when there is one bucket and it leads to one; put in when
+    /// the snapshot is made.
+    neighbor: Option<Arc<Adjacency>>,
 }
 
-const _: () = assert!(size_of::<GroupEntry>() == 16);
+const _: () = assert!(size_of::<GroupEntry>() == 24);
 
 impl GroupEntry {
     fn new(buckets: &[u32]) -> GroupEntry {
         let first = buckets.first().copied().unwrap_or(DROP);
         let count = buckets.len().min(MAX_BUCKETS);
         if count < 2 || !count.is_power_of_two() {
-            return GroupEntry { first, mask: 0, neighbors: false, buckets: None };
+            return GroupEntry { first, mask: 0, buckets: None, neighbor: None };
         }
         let mut table = [DROP; MAX_BUCKETS];
         table.iter_mut().zip(buckets).for_each(|(place, &bucket)| *place = bucket);
-        GroupEntry { first, mask: count as u16 - 1, neighbors: false, buckets: Some(Arc::new(table)) }
+        GroupEntry { first, mask: count as u16 - 1, buckets: Some(Arc::new(table)), neighbor: None }
     }
 }
 
@@ -66,18 +67,19 @@ impl<'a> NexthopView<'a> {
     #[inline(always)]
     #[must_use]
     pub fn choose(self, group: u32, hash: impl FnOnce() -> u32) -> u32 {
-        self.choose_neighbor(group, hash).0
+        let Some(entry) = self.groups.get(group as usize) else { return DROP };
+        match &entry.buckets {
+            None => entry.first,
+            Some(buckets) => buckets[(hash() & u32::from(entry.mask)) as usize % MAX_BUCKETS],
+        }
     }
 
-    /// As `choose`, and whether the adjacency is a neighbour for certain; if not, ask its kind.
+    /// The neighbour that all packets of a group go to, if there is one: most groups are of one path
+    /// to a neighbour, and this says so in one step.
     #[inline(always)]
     #[must_use]
-    pub fn choose_neighbor(self, group: u32, hash: impl FnOnce() -> u32) -> (u32, bool) {
-        let Some(entry) = self.groups.get(group as usize) else { return (DROP, false) };
-        match &entry.buckets {
-            None => (entry.first, entry.neighbors),
-            Some(buckets) => (buckets[(hash() & u32::from(entry.mask)) as usize % MAX_BUCKETS], entry.neighbors),
-        }
+    pub fn only_neighbor(self, group: u32) -> Option<&'a Adjacency> {
+        self.groups.get(group as usize)?.neighbor.as_deref()
     }
 
     /// As [`Nexthops::adjacency`].
@@ -189,14 +191,13 @@ impl NexthopTable {
     /// What workers shall read from now on. Cheap when nothing has changed since the last call.
     #[must_use]
     pub fn snapshot(&mut self) -> Nexthops {
-        let neighbor = |&number: &u32| {
-            let end = self.adjacencies.get(number as usize).and_then(Option::as_ref);
-            end.is_some_and(|end| end.adjacency.kind == AdjacencyKind::Neighbor)
+        let neighbor = |number: u32| {
+            let end = self.adjacencies.get(number as usize)?.as_ref()?;
+            (end.adjacency.kind == AdjacencyKind::Neighbor).then(|| end.adjacency.clone())
         };
         let settle = |entry: &GroupEntry| {
-            let used = |buckets: &Arc<Buckets>| buckets.iter().take(usize::from(entry.mask) + 1).all(neighbor);
-            let neighbors = entry.buckets.as_ref().map_or_else(|| neighbor(&entry.first), used);
-            GroupEntry { neighbors, ..entry.clone() }
+            let only = entry.buckets.is_none().then(|| neighbor(entry.first)).flatten();
+            GroupEntry { neighbor: only, ..entry.clone() }
         };
         let make = || Nexthops {
             groups: self.entries.iter().map(settle).collect(),
@@ -429,20 +430,20 @@ mod tests {
     }
 
     #[test]
-    fn groups_know_whether_they_lead_to_neighbours_only() {
+    fn a_group_knows_its_only_neighbour() {
         let mut table = table(2);
         let glean = table.add_adjacency(Adjacency::glean(1, 1500, [2; 6]));
+        let one = table.acquire(group(&[1])).unwrap();
         let both = table.acquire(group(&[1, 2])).unwrap();
         let mixed = table.acquire(group(&[1, glean])).unwrap();
-        let ask = |table: &mut NexthopTable, number| table.snapshot().view().choose_neighbor(number, || 0).1;
-        assert!(ask(&mut table, both) && !ask(&mut table, mixed) && !ask(&mut table, 0) && !ask(&mut table, 99));
+        let ask = |table: &mut NexthopTable, number| table.snapshot().view().only_neighbor(number).map(|it| it.interface);
+        assert_eq!([one, both, mixed, 0, 99].map(|number| ask(&mut table, number)), [Some(1), None, None, None, None]);
         table.set_up(glean, false);
-        assert!(ask(&mut table, mixed));
+        assert_eq!(ask(&mut table, mixed), Some(1));
         table.set_up(1, false);
-        table.set_up(2, false);
-        assert!(!ask(&mut table, both), "leads to DROP now");
-        assert!(table.replace_adjacency(2, Adjacency::blackhole()) && table.set_up(2, true) == 1);
-        assert!(!ask(&mut table, both));
+        assert_eq!([one, both, mixed].map(|number| ask(&mut table, number)), [None, Some(2), None]);
+        assert!(table.replace_adjacency(2, Adjacency::blackhole()));
+        assert_eq!(ask(&mut table, both), None);
     }
 
     #[test]

@@ -164,4 +164,14 @@ fn a_small_table_is_small() {
     let memory = writer.memory();
     assert_eq!((memory.blocks, memory.spare_blocks), (1, 0));
     assert!(memory.table < 300 << 10, "{memory:?}");
+    let fib = writer.fib().clone();
+    let small = fib.small().unwrap();
+    writer.insert(net("192.0.2.128/25"), 3).unwrap();
+    for block in 0..2000u32 {
+        writer.insert(Ipv4Net::new((0x0a00_0000 + block * 0x1_0000).into(), 17).unwrap(), 4 + block).unwrap();
+    }
+    assert!(fib.small().is_none());
+    for address in [1, 0xc000_0201, 0xc000_02ff, 0xc000_0300, 0x0a00_0001, 0x0a00_ffff, 0x0fff_0000] {
+        assert_eq!(small.lookup(address), fib.lookup(address), "{address:#x}");
+    }
 }

@@ -5,22 +5,21 @@
 //! processor's window at once, so it cannot hide that by itself.
 
 use weir_buf::Pkt;
-use weir_graph::Verdict;
 
-/// Packets that are fetched together.
-const GROUP: usize = 8;
+/// How many packets ahead frames are fetched.
+const AHEAD: usize = 8;
 
-/// Calls `body` for each packet and its verdict, in order.
+/// Calls `body` for each packet with its place in the vector, in order.
 #[inline(always)]
-pub(crate) fn frame(packets: &mut [Pkt], verdicts: &mut [Verdict], mut body: impl FnMut(&mut Pkt, &mut Verdict)) {
-    packets.iter().take(GROUP).for_each(Pkt::prefetch);
-    let mut later = packets;
-    for verdicts in verdicts.chunks_mut(GROUP) {
-        let (now, rest) = later.split_at_mut(GROUP.min(later.len()));
-        if let Some(soon) = rest.first_chunk::<GROUP>() {
-            soon.iter().for_each(Pkt::prefetch);
+pub(crate) fn frame(packets: &mut [Pkt], mut body: impl FnMut(usize, &mut Pkt)) {
+    packets.iter().take(AHEAD).for_each(Pkt::prefetch);
+    let (mut later, mut place) = (packets, 0);
+    while let Some((packet, rest)) = later.split_first_mut() {
+        if let Some(soon) = rest.get(AHEAD - 1) {
+            soon.prefetch();
         }
-        now.iter_mut().zip(verdicts).for_each(|(packet, verdict)| body(packet, verdict));
+        body(place, packet);
+        place += 1;
         later = rest;
     }
 }

@@ -45,18 +45,11 @@ impl Node<Tables> for EthInput {
         let Some(first) = packets.first().map(Pkt::interface) else { return Outcome::Each };
         debug_assert!(packets.iter().all(|packet| packet.interface() == first), "the graph takes interfaces in one by one");
         let Some(interface) = cx.world.interface(first) else { return Outcome::All(Verdict::drop(DropReason::InterfaceDown)) };
-        let mut census = Census::default();
-        let outcome = match interface.input {
-            Input::Routed => routed(interface, &mut census, packets, verdicts),
-            Input::CrossConnect(out) => {
-                packets.iter_mut().for_each(|packet| census.take(packet));
-                across(cx, out, &census, packets, verdicts)
-            }
-            Input::Closed | Input::Unused => {
-                packets.iter_mut().for_each(|packet| census.take(packet));
-                let closed = interface.input == Input::Closed;
-                Outcome::All(Verdict::drop(if closed { DropReason::InterfaceDown } else { DropReason::NotRouted }))
-            }
+        let (outcome, census) = match interface.input {
+            Input::Routed => routed(interface, packets, verdicts),
+            Input::CrossConnect(out) => across(cx, out, packets, verdicts),
+            Input::Closed => (Outcome::All(Verdict::drop(DropReason::InterfaceDown)), Census::of(packets)),
+            Input::Unused => (Outcome::All(Verdict::drop(DropReason::NotRouted)), Census::of(packets)),
         };
         if let Some(counters) = interface.counters.of(cx.worker) {
             counters.rx.add(packets.len() as u64, census.bytes, census.multicast, census.broadcast);
@@ -66,51 +59,74 @@ impl Node<Tables> for EthInput {
 }
 
 /// What the frames of a vector are.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Census {
     bytes: u64,
     multicast: u64,
     broadcast: u64,
     longest: usize,
-    /// Some frame is shorter than an Ethernet header.
-    short: bool,
+    shortest: usize,
 }
 
 impl Census {
-    /// Looks at the first bytes of a frame; group frames get their flag.
+    /// Looks at the first byte of each frame; group frames get their flag.
     #[inline(always)]
+    fn of(packets: &mut [Pkt]) -> Census {
+        let (mut bytes, mut longest, mut shortest, mut group, mut flags) = (0, 0, usize::MAX, 0, Flags::NONE);
+        each::frame(packets, |_, packet| {
+            let len = packet.len();
+            bytes += len as u64;
+            longest = longest.max(len);
+            shortest = shortest.min(len);
+            flags |= packet.flags();
+            group |= packet.data().first().copied().unwrap_or(0);
+        });
+        let census = Census { bytes, longest, shortest, ..Census::default() };
+        if group & 1 != 0 || flags.any(Flags::CHAINED) { Census::of_odd(packets) } else { census }
+    }
+
+    /// Some frame goes to a group or spans several chunks.
+    #[cold]
+    fn of_odd(packets: &mut [Pkt]) -> Census {
+        let mut census = Census { shortest: usize::MAX, ..Census::default() };
+        packets.iter_mut().for_each(|packet| census.take(packet));
+        census
+    }
+
+    #[cold]
     fn take(&mut self, packet: &mut Pkt) {
-        let len = packet.total_len();
+        let (len, data) = (packet.total_len(), packet.data());
         self.bytes += len as u64;
         self.longest = self.longest.max(len);
-        let Some(header) = packet.data().first_chunk::<ETHERNET>() else {
-            self.short = true;
+        self.shortest = self.shortest.min(packet.len());
+        if data.len() < ETHERNET || data[0] & 1 == 0 {
             return;
-        };
-        if header[0] & 1 != 0 {
-            classify_group(packet, self);
         }
-    }
-}
-
-#[cold]
-fn classify_group(packet: &mut Pkt, census: &mut Census) {
-    if packet.data().starts_with(&[0xff; 6]) {
-        census.broadcast += 1;
-        packet.set_flags(Flags::BROADCAST);
-    } else {
-        census.multicast += 1;
-        packet.set_flags(Flags::MULTICAST);
+        if data.starts_with(&[0xff; 6]) {
+            self.broadcast += 1;
+            packet.set_flags(Flags::BROADCAST);
+        } else {
+            self.multicast += 1;
+            packet.set_flags(Flags::MULTICAST);
+        }
     }
 }
 
 /// A cross connect: the whole vector, unless some frame does not fit.
 #[inline(always)]
-fn across(cx: &Cx<'_, Tables>, out: u32, census: &Census, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+fn across(cx: &Cx<'_, Tables>, out: u32, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
+    let census = Census::of(packets);
     let room = cx.world.interface(out).map_or(0, |out| out.mtu as usize + ETHERNET);
-    if census.longest <= room && !census.short {
-        return Outcome::AllOut(out);
+    if census.longest <= room && census.shortest >= ETHERNET {
+        return (Outcome::AllOut(out), census);
     }
+    across_odd(out, room, packets, verdicts);
+    (Outcome::Each, census)
+}
+
+/// Some frame is too short or too long.
+#[cold]
+fn across_odd(out: u32, room: usize, packets: &mut [Pkt], verdicts: &mut [Verdict]) {
     for (packet, verdict) in packets.iter_mut().zip(verdicts) {
         let tag = if ethertype(packet).is_some_and(EtherType::is_tag) { VLAN } else { 0 };
         *verdict = if packet.len() < ETHERNET {
@@ -122,7 +138,6 @@ fn across(cx: &Cx<'_, Tables>, out: u32, census: &Census, packets: &mut [Pkt], v
             Verdict::OUT
         };
     }
-    Outcome::Each
 }
 
 fn ethertype(packet: &Pkt) -> Option<EtherType> {
@@ -132,46 +147,67 @@ fn ethertype(packet: &Pkt) -> Option<EtherType> {
 /// A routed interface. Plain IPv4 is validated here by ip4-input's own check while the header is at
 /// hand, and goes straight to ip4-lookup, as one vector when there is nothing else.
 #[inline(always)]
-fn routed(interface: &Interface, census: &mut Census, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
-    let (mut bytes, mut odd, mac) = (0, false, interface.mac);
+fn routed(interface: &Interface, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
+    let (mut plain_bytes, mut all_plain, mut odd) = (0, true, Census::default());
+    let station = Station::new(interface.mac);
     verdicts.fill(Verdict::to(IP4_LOOKUP));
-    each::frame(packets, verdicts, |packet, verdict| {
+    each::frame(packets, |place, packet| {
         let len = packet.len();
-        if plain_ip4(mac, packet) {
-            bytes += len as u64;
+        if plain_ip4(station, packet) {
+            plain_bytes += len as u64;
         } else {
-            odd = true;
-            census.take(packet);
-            *verdict = route(interface, packet);
+            all_plain = false;
+            verdicts[place] = route(interface, &mut odd, packet);
         }
     });
-    census.bytes += bytes;
-    if odd { Outcome::Each } else { Outcome::All(Verdict::to(IP4_LOOKUP)) }
+    let outcome = if all_plain { Outcome::All(Verdict::to(IP4_LOOKUP)) } else { Outcome::Each };
+    (outcome, Census { bytes: odd.bytes + plain_bytes, ..odd })
 }
+
+/// A station's address, ready to be compared with the first bytes of frames in one step.
+#[derive(Clone, Copy)]
+struct Station(u64);
+
+impl Station {
+    fn new(MacAddr([a, b, c, d, e, f]): MacAddr) -> Station {
+        Station(u64::from_le_bytes([0, 0, a, b, c, d, e, f]))
+    }
+
+    #[inline(always)]
+    fn is_meant_by(self, frame: &[u8; PLAIN]) -> bool {
+        let [a, b, c, d, e, f, g, h, ..] = *frame;
+        u64::from_le_bytes([a, b, c, d, e, f, g, h]) << 16 == self.0
+    }
+}
+
+/// Bytes that a plain IPv4 packet has at least, with its Ethernet header.
+const PLAIN: usize = ETHERNET + Ipv4Header::LEN;
 
 /// Whether this is a whole frame for this station with a plain IPv4 packet that may be forwarded.
 /// If so, the packet is ready for ip4-lookup; a group frame never is.
 #[inline(always)]
-fn plain_ip4(mac: MacAddr, packet: &mut Pkt) -> bool {
-    let Some(frame) = packet.data().first_chunk::<{ ETHERNET + Ipv4Header::LEN }>() else { return false };
+fn plain_ip4(station: Station, packet: &mut Pkt) -> bool {
+    let Some(frame) = packet.data().first_chunk::<PLAIN>() else { return false };
     let Some((ethernet, l3)) = EthernetHeader::read(frame) else { return false };
     let Some((header, _)) = Ipv4Header::read(l3) else { return false };
     let (bytes, total) = (packet.len() - ETHERNET, header.total_len() as usize);
-    let ours = (ethernet.destination == mac) & (ethernet.ethertype() == EtherType::IPV4) & !packet.is_chained();
-    if !(ours & ip4_input::is_plain(header, bytes)) {
+    let ours = station.is_meant_by(frame) & (ethernet.ethertype() == EtherType::IPV4) & !packet.is_chained();
+    if !(ours & ip4_input::is_plain(header)) || (total != bytes && !(Ipv4Header::LEN..bytes).contains(&total)) {
         return false;
     }
     packet.set_aux(header.destination());
     packet.set_l3_offset(ETHERNET);
     packet.set_flags(Flags::PLAIN_IP4);
-    if total < bytes {
+    if total != bytes {
         let _ = packet.set_len(ETHERNET + total);
     }
     true
 }
 
-#[cold]
-fn route(interface: &Interface, packet: &mut Pkt) -> Verdict {
+#[inline(never)]
+fn route(interface: &Interface, census: &mut Census, packet: &mut Pkt) -> Verdict {
+    census.take(packet);
+    packet.clear_flags(Flags::PLAIN_IP4);
     let Some((header, _)) = EthernetHeader::read(packet.data()) else { return Verdict::drop(DropReason::TooShort) };
     let ethertype = header.ethertype();
     if header.destination != interface.mac && !packet.flags().any(Flags::MULTICAST | Flags::BROADCAST) {

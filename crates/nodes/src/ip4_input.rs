@@ -45,14 +45,13 @@ impl Node<Tables> for Ip4Input {
     }
 }
 
-/// The usual case, without a branch: no options, right checksum, whole, between two hosts. Whatever
-/// passes here passes [`check`] too; `bytes` are those behind the link-layer header.
+/// The usual case: no options, right checksum, between two hosts. What passes here and has a fitting
+/// length passes [`check`] too.
 #[inline(always)]
-pub(crate) fn is_plain(header: &Ipv4Header, bytes: usize) -> bool {
-    let total = header.total_len() as usize;
+pub(crate) fn is_plain(header: &Ipv4Header) -> bool {
     let (source, destination) = (header.source() >> 24, header.destination() >> 24);
     let class = CLASS[source as usize] | CLASS[destination as usize];
-    (header.version_ihl == 0x45) & checksum::ipv4_header_ok(header) & (total >= Ipv4Header::LEN) & (total <= bytes) & (class == UNICAST)
+    (header.version_ihl == 0x45) & checksum::ipv4_header_ok(header) & (class == UNICAST)
 }
 
 #[inline(always)]

@@ -3,14 +3,19 @@
 //! A table that stays in the cache is asked packet by packet; in a larger one the whole vector is
 //! looked up level by level, so that the loads of 256 packets overlap. A group of one
 //! path needs nothing more; with several, the flow's hash chooses and is kept in the metadata.
+//!
+//! A plain packet for a neighbour that is known is rewritten in the same pass and leaves from here:
+//! a further pass over 256 frames would cost more than the rewriting. ip4-rewrite gets all else.
+
+use std::hint::cold_path;
 
 use weir_buf::{Flags, Pkt, VECTOR};
-use weir_fib::AdjacencyKind;
+use weir_fib::{AdjacencyKind, NexthopView};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::Ipv4Header;
 
 use crate::icmp4_error::{NET_UNREACHABLE, complain};
-use crate::{Tables, flow_hash4};
+use crate::{Tables, each, flow_hash4, ip4_rewrite};
 
 pub(crate) struct Ip4Lookup {
     destinations: Box<[u32; VECTOR]>,
@@ -39,48 +44,109 @@ impl Node<Tables> for Ip4Lookup {
     #[inline(always)]
     fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
         let nexthops = cx.world.nexthops.view();
-        verdicts.fill(Verdict::to(IP4_REWRITE));
-        let mut odd = false;
-        let mut decide = |packet: &mut Pkt, group: u32, verdict: &mut Verdict| {
-            let (adjacency, neighbor) = nexthops.choose_neighbor(group, || hash(packet));
-            packet.set_aux(adjacency);
-            packet.clear_flags(Flags::PLAIN_IP4);
-            if !neighbor {
-                odd = true;
-                *verdict = elsewhere(nexthops.kind(adjacency), packet);
-            }
+        verdicts.fill(Verdict::OUT);
+        let mut exits = Exits::default();
+        let small = match &cx.world.fib4[..] {
+            [only] => only.small(),
+            _ => None,
         };
-        match &cx.world.fib4[..] {
-            [only] if only.is_small() => {
-                let fib = &**only;
-                for (packet, verdict) in packets.iter_mut().zip(verdicts) {
-                    let group = fib.lookup(destination_of(packet));
-                    decide(packet, group, verdict);
-                }
-            }
-            _ => {
+        match small {
+            Some(fib) => each::frame(packets, |place, packet| {
+                let group = fib.lookup(destination_of(packet));
+                pass_on(nexthops, &mut exits, verdicts, place, packet, group);
+            }),
+            None => {
                 self.look_up(cx.world, packets);
-                for ((packet, &group), verdict) in packets.iter_mut().zip(self.groups.iter()).zip(verdicts) {
-                    decide(packet, group, verdict);
-                }
+                let groups = &self.groups;
+                each::frame(packets, |place, packet| {
+                    pass_on(nexthops, &mut exits, verdicts, place, packet, groups[place % VECTOR]);
+                });
             }
         }
-        if odd { Outcome::Each } else { Outcome::All(Verdict::to(IP4_REWRITE)) }
+        exits.outcome()
+    }
+}
+
+/// One packet whose group is known.
+#[inline(always)]
+fn pass_on(nexthops: NexthopView<'_>, exits: &mut Exits, verdicts: &mut [Verdict], place: usize, packet: &mut Pkt, group: u32) {
+    if let Some(interface) = forward(nexthops, packet, group) {
+        return exits.note(interface);
+    }
+    cold_path();
+    match settle(nexthops, packet, group) {
+        Verdict::OUT => exits.note(packet.aux()),
+        elsewhere => {
+            exits.odd = true;
+            verdicts[place] = elsewhere;
+        }
+    }
+}
+
+/// By which interfaces the packets of a vector leave.
+struct Exits {
+    /// All of them, bit by bit.
+    all: u32,
+    any: u32,
+    /// Some packet does not leave from here.
+    odd: bool,
+}
+
+impl Default for Exits {
+    fn default() -> Exits {
+        Exits { all: u32::MAX, any: 0, odd: false }
+    }
+}
+
+impl Exits {
+    #[inline(always)]
+    fn note(&mut self, interface: u32) {
+        self.all &= interface;
+        self.any |= interface;
+    }
+
+    /// The verdicts are written, [`Verdict::OUT`] for what leaves.
+    #[inline(always)]
+    fn outcome(self) -> Outcome {
+        if !self.odd && self.all == self.any { Outcome::AllOut(self.any) } else { Outcome::Each }
     }
 }
 
 /// The destination: in the handle when eth-input has read it already, else in the packet.
 #[inline(always)]
 fn destination_of(packet: &Pkt) -> u32 {
-    if packet.flags().any(Flags::PLAIN_IP4) {
-        return packet.aux();
-    }
+    if packet.flags().any(Flags::PLAIN_IP4) { packet.aux() } else { read_destination(packet) }
+}
+
+#[cold]
+fn read_destination(packet: &Pkt) -> u32 {
     Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.destination())
 }
 
-/// What does not end at a neighbour.
+/// What is plain and goes to a group's only neighbour is rewritten on the spot, while its header is at
+/// hand, by ip4-rewrite's own rules. Returns the interface; `None`, and nothing is changed, for all else.
+#[inline(always)]
+fn forward(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Option<u32> {
+    if !packet.flags().any(Flags::PLAIN_IP4) {
+        return None;
+    }
+    ip4_rewrite::plain(nexthops.only_neighbor(group)?, packet)
+}
+
+/// Chooses among several paths, and finds a node for what cannot leave from here.
 #[inline(never)]
-fn elsewhere(kind: AdjacencyKind, packet: &mut Pkt) -> Verdict {
+fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
+    let number = nexthops.choose(group, || hash(packet));
+    let adjacency = nexthops.adjacency(number);
+    let kind = adjacency.map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind);
+    if let (AdjacencyKind::Neighbor, Some(adjacency)) = (kind, adjacency)
+        && packet.flags().any(Flags::PLAIN_IP4)
+        && ip4_rewrite::plain(adjacency, packet).is_some()
+    {
+        return Verdict::OUT;
+    }
+    packet.set_aux(number);
+    packet.clear_flags(Flags::PLAIN_IP4);
     match kind {
         AdjacencyKind::Neighbor => Verdict::to(IP4_REWRITE),
         AdjacencyKind::Local => Verdict::to(IP4_LOCAL),

@@ -1,16 +1,19 @@
 //! ip4-rewrite: the packet gets a new Ethernet header and loses a hop.
 //!
+//! The usual case, a plain packet whose neighbour is known and in use, is rewritten in ip4-lookup's pass by
+//! [`plain`]; the node sees what is left.
+//!
 //! What cannot go on as it is goes elsewhere unchanged: too long to be fragmented or complained
 //! about, at the end of its time to live to be complained about, no MAC address yet to be held.
 
 use weir_buf::{Flags, Pkt};
-use weir_fib::{NeighborState, NexthopView};
+use weir_fib::{Adjacency, NeighborState};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::checksum::decrement_ttl;
 use weir_wire::{EthernetHeader, Ipv4Header, MacAddr};
 
+use crate::Tables;
 use crate::icmp4_error::{FRAGMENTATION_NEEDED, HOST_UNREACHABLE, TTL_EXPIRED, complain};
-use crate::{Tables, each};
 
 pub(crate) struct Ip4Rewrite;
 
@@ -28,45 +31,46 @@ impl Node<Tables> for Ip4Rewrite {
 
     #[inline(always)]
     fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
-        let nexthops = cx.world.nexthops.view();
-        verdicts.fill(Verdict::OUT);
-        let (mut odd, mut differ) = (false, 0);
-        let first = packets.first().and_then(|packet| nexthops.adjacency(packet.aux())).map(|adjacency| adjacency.interface);
-        each::frame(packets, verdicts, |packet, verdict| match plain(nexthops, packet) {
-            Some(interface) => differ |= interface ^ first.unwrap_or(0),
-            None => {
-                odd = true;
-                *verdict = rewrite(cx.world, packet);
-            }
-        });
-        match first {
-            Some(interface) if !odd && differ == 0 => Outcome::AllOut(interface),
-            _ => Outcome::Each,
+        for (packet, verdict) in packets.iter_mut().zip(verdicts) {
+            *verdict = rewrite(cx.world, packet);
         }
+        Outcome::Each
     }
 }
 
-/// The usual case: one chunk, came from outside, fits, may go on, neighbour known. `None`, and nothing
-/// is changed, when anything is otherwise; else the interface.
+/// Bytes of a plain packet's headers.
+const PLAIN: usize = EthernetHeader::LEN + Ipv4Header::LEN;
+/// The word of time to live, protocol and checksum.
+const HOPS: std::ops::Range<usize> = EthernetHeader::LEN + 8..EthernetHeader::LEN + 12;
+
+/// The usual case, for ip4-lookup: a plain packet that fits, may go on, and whose neighbour is known.
+/// Returns the interface; `None`, and nothing is changed, when anything is otherwise.
 #[inline(always)]
-fn plain(nexthops: NexthopView<'_>, packet: &mut Pkt) -> Option<u32> {
-    let adjacency = nexthops.adjacency(packet.aux())?;
-    let destination = adjacency.rewrite()?;
-    if (packet.len() > adjacency.mtu as usize + EthernetHeader::LEN) | packet.flags().any(Flags::CHAINED | Flags::ORIGINATED) {
+pub(crate) fn plain(adjacency: &Adjacency, packet: &mut Pkt) -> Option<u32> {
+    let (start, end) = adjacency.in_use()?;
+    if packet.len() > adjacency.longest_frame() {
         return None;
     }
-    let frame = packet.data_mut().first_chunk_mut::<{ EthernetHeader::LEN + Ipv4Header::LEN }>()?;
-    let (ethernet, l3) = EthernetHeader::read_mut(frame)?;
-    let (header, _) = Ipv4Header::read_mut(l3)?;
-    if header.ttl <= 1 {
-        return None;
-    }
-    decrement_ttl(header);
-    ethernet.destination = MacAddr(destination);
-    ethernet.source = MacAddr(adjacency.source_mac);
+    let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
+    let hops = hop_taken(u32::from_le_bytes(*frame[HOPS].as_array()?))?;
+    frame[HOPS].copy_from_slice(&hops.to_le_bytes());
+    frame[..8].copy_from_slice(&start);
+    frame[8..12].copy_from_slice(&end);
     packet.set_aux(adjacency.interface);
-    adjacency.note_used();
     Some(adjacency.interface)
+}
+
+/// [`weir_wire::checksum::decrement_ttl`] on the four bytes from the time to live to the checksum at once; `None`
+/// when that was the last hop.
+#[inline(always)]
+fn hop_taken(word: u32) -> Option<u32> {
+    if word & 0xff <= 1 {
+        return None;
+    }
+    // One less in the first byte is one more in the checksum's first (RFC 1624), with the end-around
+    // carry that makes 0 of 0xffff too.
+    let carry = u32::from(word >= 0xfffe_0000);
+    Some(word.wrapping_add(0xffff).wrapping_add(carry << 16))
 }
 
 #[inline(never)]
@@ -115,4 +119,24 @@ fn too_long(mtu: u32, packet: &mut Pkt) -> Verdict {
     }
     packet.meta_mut().argument = mtu;
     Verdict::to(IP4_FRAGMENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hop_is_taken_as_the_wire_crate_does() {
+        for checksum in 0..=u16::MAX {
+            for ttl in [0, 1, 2, 64, 255] {
+                let mut header = Ipv4Header::new(1, 2, weir_wire::IpProtocol::UDP, ttl, 20);
+                header.set_checksum(checksum);
+                let [a, b] = checksum.to_be_bytes();
+                let word = hop_taken(u32::from_le_bytes([ttl, 17, a, b])).map(u32::to_le_bytes);
+                decrement_ttl(&mut header);
+                let [a, b] = header.checksum().to_be_bytes();
+                assert_eq!(word, (ttl > 1).then_some([header.ttl, 17, a, b]), "{ttl} {checksum:#x}");
+            }
+        }
+    }
 }

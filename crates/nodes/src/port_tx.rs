@@ -39,15 +39,22 @@ struct Sums {
 fn sums(packets: &[Pkt]) -> Sums {
     let (mut bytes, mut flags) = (0, Flags::NONE);
     for packet in packets {
-        bytes += packet.total_len() as u64;
+        bytes += packet.len() as u64;
         flags |= packet.flags();
     }
     let mut sums = Sums { packets: packets.len() as u64, bytes, ..Sums::default() };
-    if flags.any(Flags::MULTICAST | Flags::BROADCAST) {
-        let count = |flag| packets.iter().filter(|packet| packet.flags().any(flag)).count() as u64;
-        (sums.multicast, sums.broadcast) = (count(Flags::MULTICAST), count(Flags::BROADCAST));
+    if flags.any(Flags::MULTICAST | Flags::BROADCAST | Flags::CHAINED) {
+        sum_odd(packets, &mut sums);
     }
     sums
+}
+
+/// Some packet goes to a group or spans several chunks.
+#[cold]
+fn sum_odd(packets: &[Pkt], sums: &mut Sums) {
+    let count = |flag| packets.iter().filter(|packet| packet.flags().any(flag)).count() as u64;
+    (sums.multicast, sums.broadcast) = (count(Flags::MULTICAST), count(Flags::BROADCAST));
+    sums.bytes = packets.iter().map(|packet| packet.total_len() as u64).sum();
 }
 
 /// Sends a vector; drops what the driver does not take. `stage` is port-tx's number in the graph.
