@@ -182,7 +182,9 @@ fn bench_and_demo_take_their_arguments() {
     };
     assert_eq!(bench("weir bench"), (vec![], false, None));
     assert_eq!(bench("weir bench l2xc ip4 --json"), (vec!["l2xc".to_owned(), "ip4".to_owned()], true, None));
-    assert_eq!(bench("weir bench afxdp --json"), (vec![], true, Some(BenchOther::Afxdp)));
+    let afxdp = |rounds, seconds| Some(BenchOther::Afxdp(AfxdpArgs { rounds, seconds }));
+    assert_eq!(bench("weir bench afxdp --json"), (vec![], true, afxdp(5, 3)));
+    assert_eq!(bench("weir bench afxdp --rounds 1 --seconds 1"), (vec![], false, afxdp(1, 1)));
     let Command::Demo(demo) = command("weir demo --duration 10s --json --rate 50000") else { panic!() };
     assert_eq!((demo.duration, demo.json, demo.rate), (Some(Duration::from_secs(10)), true, Some(50_000)));
     assert_eq!(refused("weir demo --rate 0").exit_code(), 2);

@@ -1,16 +1,18 @@
-//! `weir bench`: what a packet costs on this machine.
+//! `weir bench`: what a packet costs on this machine; `weir bench afxdp`: beside the kernel's bridge,
+//! see `crate::bench` for what it builds.
 
 use std::io::{IsTerminal, Write};
 
 use weir_bench::{Case, CaseResult, Effort, Machine, Report};
 
+use crate::bench::{self, AfxdpArgs};
 use crate::cli::{BenchArgs, BenchOther};
 use crate::failure::Failure;
 
 /// Does it.
 pub(crate) fn execute(args: &BenchArgs, to: &mut dyn Write) -> Result<(), Failure> {
-    if args.other == Some(BenchOther::Afxdp) {
-        return Err(Failure::said("`weir bench afxdp` is not in this version"));
+    if let Some(BenchOther::Afxdp(afxdp_args)) = args.other {
+        return afxdp(afxdp_args, args.json, to);
     }
     let cases = chosen(&args.cases)?;
     let (mut results, mut hugepages) = (Vec::new(), true);
@@ -32,6 +34,34 @@ pub(crate) fn execute(args: &BenchArgs, to: &mut dyn Write) -> Result<(), Failur
         writeln!(to, "{}", serde_json::to_string_pretty(&report).map_err(Failure::said)?)?;
     } else {
         table(&report, to)?;
+    }
+    Ok(())
+}
+
+/// Beside the bridge. A missed target is a figure, not a failure.
+fn afxdp(args: AfxdpArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    weir_netlink::lab::preflight().map_err(Failure::said)?;
+    let shown = std::io::stderr().is_terminal();
+    let tell = |now: bench::Progress| {
+        if shown {
+            let left = now.left.as_secs();
+            eprint!("\r\x1b[K{}, round {} of {}, {}; about {left} s left", now.case, now.round, now.rounds, now.side);
+        }
+    };
+    let found = bench::measure(args, tell);
+    if shown {
+        eprint!("\r\x1b[K");
+    }
+    let Some((cases, hugepages)) = found.map_err(Failure::said)? else {
+        eprintln!("weir: interrupted; nothing is left of the bench");
+        // As a shell counts an end by SIGINT.
+        return Err(Failure::Told(130));
+    };
+    let report = bench::Report { machine: machine(hugepages), cases };
+    if json {
+        writeln!(to, "{}", serde_json::to_string_pretty(&report).map_err(Failure::said)?)?;
+    } else {
+        bench::write_table(&report, to)?;
     }
     Ok(())
 }
