@@ -103,6 +103,18 @@ fn every_case_finds_exactly_what_it_expects() {
 }
 
 #[test]
+fn examples_are_good_and_nothing_is_odd_about_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() >= 7);
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(found("", &text), [], "{}", file.display());
+        assert!(text.starts_with("# "), "{} says what it is for", file.display());
+    }
+}
+
+#[test]
 fn correct_cases_survive_being_written_and_read_again() {
     for file in files() {
         let text = std::fs::read_to_string(&file).unwrap();

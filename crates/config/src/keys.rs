@@ -361,7 +361,7 @@ pub(crate) fn one_of(words: &[&str]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::model::Config;
 
@@ -401,8 +401,24 @@ mod tests {
         }
     }
 
+    fn text(row: &Key, key: &str) -> String {
+        around(row).replace("KEY", key).replace(", }", "}")
+    }
+
+    fn optional() -> impl Iterator<Item = &'static Key> {
+        let optional =
+            |row: &&Key| row.kind != Kind::Unsupported && !row.is_required() && !row.path.ends_with("[]") && !row.path.ends_with(".*");
+        KEYS.iter().filter(optional).filter(|row| row.path != "neighbors")
+    }
+
+    /// A good file for the example and for the default of each key, by the key's path.
+    pub(crate) fn good_files() -> Vec<(String, String)> {
+        let values = optional().flat_map(|row| [(row, row.example), (row, row.default)]).filter(|(_, value)| !value.is_empty());
+        values.map(|(row, value)| (row.path.to_owned(), text(row, &format!("{}: {value}", row.name())))).collect()
+    }
+
     fn read(row: &Key, key: &str) -> Config {
-        let text = around(row).replace("KEY", key).replace(", }", "}");
+        let text = text(row, key);
         match crate::check("key", &text) {
             Ok((config, _)) => config,
             Err(errors) => panic!("{text}\n{}", errors[0]),
@@ -411,9 +427,7 @@ mod tests {
 
     #[test]
     fn each_key_is_read_and_its_default_is_the_models() {
-        let optional =
-            |row: &&Key| row.kind != Kind::Unsupported && !row.is_required() && !row.path.ends_with("[]") && !row.path.ends_with(".*");
-        for row in KEYS.iter().filter(optional).filter(|row| row.path != "neighbors") {
+        for row in optional() {
             let without = read(row, "");
             if !row.default.is_empty() {
                 let with_default = read(row, &format!("{}: {}", row.name(), row.default));

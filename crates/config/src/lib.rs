@@ -27,6 +27,7 @@ mod model;
 mod plan;
 mod reference;
 mod scalar;
+mod schema;
 mod semantics;
 mod settings;
 mod step;
@@ -46,6 +47,7 @@ pub use model::{AdminState, Config, Interface, NeighborKey, Path, Via};
 pub use plan::plan;
 pub use reference::reference;
 pub use scalar::{Ipv4Range, MacAddr, NotAValue, PortRange, Sha256};
+pub use schema::schema;
 pub use settings::{
     Api, Buffers, Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Logging, Metrics, Role, Sflow, SflowEncoding, Tls,
     Token, Workers,

@@ -1,0 +1,155 @@
+//! The schema before an independent validator, Python's `jsonschema`.
+//!
+//! Every good file of this tree has to fit, and files with a wrong value have to be refused. Where
+//! neither Python has the package nor one can be had, the test says so in one line and does
+//! nothing.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::*;
+use crate::keys::KEYS;
+use crate::keys::tests::good_files;
+
+const VALIDATE: &str = r#"
+import json, sys
+from jsonschema import Draft202012Validator
+told = json.load(sys.stdin)
+Draft202012Validator.check_schema(told["schema"])
+validator = Draft202012Validator(told["schema"])
+for name, fits, document in told["documents"]:
+    errors = [error.json_path + ": " + error.message[:200] for error in validator.iter_errors(document)]
+    if bool(errors) == fits:
+        print(name, errors)
+print("looked at", len(told["documents"]))
+"#;
+
+/// A Python that has `jsonschema`: the system's, or that of an environment beside the test.
+fn python() -> Option<PathBuf> {
+    let has = |python: &Path| {
+        let tried = Command::new(python).args(["-c", "import jsonschema"]).stderr(Stdio::null()).status();
+        tried.is_ok_and(|status| status.success())
+    };
+    let system = PathBuf::from("python3");
+    if has(&system) {
+        return Some(system);
+    }
+    let folder = std::env::current_exe().ok()?.parent()?.join("jsonschema-environment");
+    let own = folder.join("bin/python");
+    if !has(&own) {
+        let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).output().ok()?;
+        let install = ["-m", "pip", "install", "--quiet", "--timeout", "20", "--retries", "1", "jsonschema==4.26.*"];
+        let installed = made.status.success() && Command::new(&own).args(install).output().ok()?.status.success();
+        if !installed || !has(&own) {
+            return None;
+        }
+    }
+    Some(own)
+}
+
+/// What a YAML 1.2 reader makes of the tree (YAML 1.2.2, 10.3.2).
+fn core(node: &Node<'_>) -> Value {
+    match &node.content {
+        Content::Map(entries) => entries.iter().map(|entry| (entry.key.to_string(), core(&entry.value))).collect(),
+        Content::List(items) => items.iter().map(core).collect(),
+        Content::Scalar { text, plain: false } => text.as_ref().into(),
+        Content::Scalar { text, plain: true } => match text.as_ref() {
+            "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+            "true" | "True" | "TRUE" => true.into(),
+            "false" | "False" | "FALSE" => false.into(),
+            text if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse::<u64>().map_or(Value::Null, Value::from),
+            text => text.parse::<i64>().map(Value::from).unwrap_or(text.into()),
+        },
+    }
+}
+
+fn document(text: &str) -> Option<Value> {
+    read(text, &Limits::default()).ok().map(|tree| core(&tree.root))
+}
+
+/// Files under a folder, by name.
+fn files(folder: &str) -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut all: Vec<(String, String)> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == "yaml"))
+        .map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap()))
+        .collect();
+    all.sort();
+    all
+}
+
+/// Cases whose error is one that a schema can see.
+const REFUSED: &[&str] = &[
+    "error-api-values",
+    "error-device-keys",
+    "error-everything-in-one-run",
+    "error-loopbacks",
+    "error-mac",
+    "error-mtu",
+    "error-root-is-list",
+    "error-route-prefix",
+    "error-sflow-ranges",
+    "error-streams",
+    "error-taps",
+    "error-twenty-and-more",
+    "error-unknown-keys",
+    "error-vppcfg-keys",
+    "error-vppcfg-published",
+    "error-words",
+    "error-workers-values",
+    "error-wrong-kinds",
+];
+
+#[test]
+fn good_files_fit_and_wrong_values_do_not() {
+    let Some(python) = python() else {
+        println!("skipped: no Python with jsonschema, and none to be had");
+        return;
+    };
+    let mut documents: Vec<(String, bool, Value)> = Vec::new();
+    for (name, text) in good_files().into_iter().chain(files("../../examples")) {
+        assert!(crate::check(&name, &text).is_ok(), "{name}");
+        documents.extend(document(&text).map(|it| (name, true, it)));
+    }
+    documents.push(("reference".into(), true, document(crate::reference::EXAMPLE).unwrap()));
+    for (name, text) in files("tests/cases") {
+        let (_, candidate) = text.split_once("\n---\n").unwrap();
+        let fits = match crate::check(&name, candidate) {
+            Ok((config, _)) => {
+                documents.push((format!("{name}, written"), true, serde_json::to_value(&config).unwrap()));
+                true
+            }
+            Err(_) if REFUSED.contains(&name.as_str()) => false,
+            Err(_) => continue,
+        };
+        documents.extend(document(candidate).map(|it| (name, fits, it)));
+    }
+    assert!(documents.iter().filter(|(_, fits, _)| !fits).count() == REFUSED.len());
+    let told = json!({"schema": schema(), "documents": documents}).to_string();
+    let mut child = Command::new(python).args(["-c", VALIDATE]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(told.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said.trim_end(), format!("looked at {}", documents.len()));
+}
+
+#[test]
+fn the_schema_has_every_supported_key_and_no_other() {
+    fn keys(schema: &Value, found: &mut Vec<String>) {
+        for inner in ["properties", "patternProperties"] {
+            for (name, below) in schema.get(inner).and_then(Value::as_object).into_iter().flatten() {
+                found.push(name.clone());
+                keys(below, found);
+            }
+        }
+        schema.get("items").into_iter().for_each(|items| keys(items, found));
+        schema.get("anyOf").and_then(Value::as_array).into_iter().flatten().for_each(|it| keys(it, found));
+    }
+    let mut found = Vec::new();
+    keys(&schema(), &mut found);
+    let supported = KEYS.iter().filter(|row| row.kind != Kind::Unsupported && !row.path.ends_with("[]")).count();
+    assert_eq!(found.len(), supported);
+}
