@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ipnet::Ipv4Net;
+use weir_api::{EventBus, LinkEvent, Timestamp};
 use weir_config::{AdminState, Config};
 use weir_fib::{Adjacency, AdjacencyKind, Fib4Writer, Group, NeighborState, NexthopTable, Path};
 use weir_graph::{DropMap, NodeSpec};
@@ -82,6 +83,7 @@ pub(crate) struct Control {
     pub(crate) drops_of_the_gone: BTreeMap<(usize, usize), u64>,
     pub(crate) sflow: SflowSide,
     pub(crate) trace: TraceStore,
+    pub(crate) events: EventBus,
     pub(crate) next_worker: usize,
 }
 
@@ -380,6 +382,13 @@ impl Control {
         if before.up == link.up {
             return;
         }
+        self.events.publish(weir_api::Event::Link(LinkEvent {
+            time: Timestamp::now(),
+            interface: name.to_owned(),
+            index,
+            link: link.up.into(),
+            speed: link.speed,
+        }));
         if link.up {
             tracing::info!("{name}: link is up");
         } else {

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod changes;
 mod clock;
 mod control;
 mod handle;
@@ -27,4 +28,5 @@ mod waker;
 mod worker;
 
 pub use apply::{Applied, ApplyError};
+pub use changes::{Startup, StartupError};
 pub use router::{Options, Router, StartError};

@@ -7,14 +7,15 @@
 //!
 //! Workers that are not pinned count as of the first node.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_buf::{Hugepages, Pool, PoolConfig, PoolError};
 use weir_config::{Config, Device};
 use weir_cpu::numa;
 
-/// The pools of a router.
+/// The pools of a router; a clone is a handle to the same.
+#[derive(Clone)]
 pub(crate) struct Memory {
     /// By node; never empty.
     pools: BTreeMap<u32, Pool>,
@@ -26,8 +27,12 @@ impl Memory {
     pub(crate) fn new(config: &Config) -> Result<Memory, PoolError> {
         let hugepages = if config.buffers.hugepages == weir_config::Hugepages::Off { Hugepages::Off } else { Hugepages::Auto };
         let wanted = PoolConfig { chunks: config.buffers.per_numa as usize, hugepages };
-        let nodes = config.workers.cores.iter().map(|&core| numa::node_of_core(usize::from(core)));
-        Memory::on_nodes(nodes, wanted)
+        Memory::on_nodes(Memory::nodes(config).into_iter(), wanted)
+    }
+
+    /// The nodes that pinned workers run on.
+    pub(crate) fn nodes(config: &Config) -> BTreeSet<u32> {
+        config.workers.cores.iter().map(|&core| numa::node_of_core(usize::from(core))).collect()
     }
 
     fn on_nodes(nodes: impl Iterator<Item = u32>, wanted: PoolConfig) -> Result<Memory, PoolError> {

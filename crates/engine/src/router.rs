@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weir_api::EventBus;
 use weir_buf::{PktCache, PoolError};
 use weir_config::{Config, Idle};
 use weir_fib::{Adjacency, Fib4Writer, NexthopTable};
@@ -17,6 +18,7 @@ use weir_ring::spsc;
 use weir_telemetry::sampler::{RING, Sampler, Settings};
 
 use crate::apply::{Applied, ApplyError};
+use crate::changes::{Desk, Startup};
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::handle::WorkerHandle;
@@ -84,6 +86,7 @@ pub(crate) struct Inner {
     pub(crate) started: SystemTime,
     pub(crate) config_file: Option<String>,
     pub(crate) baselines: Mutex<crate::views::Baselines>,
+    pub(crate) desk: Desk,
     waker: Arc<Waker>,
     stopping: AtomicBool,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
@@ -128,18 +131,32 @@ impl Router {
         for (worker, handle) in threads.into_iter().zip(&mut handles) {
             handle.thread = Some(start_thread(worker, handle.core)?);
         }
-        let control = make_control(config, options, clock, memory, domain, published, handles, specs, drop_map, settings, sources)?;
+        let desk = Desk::new();
+        let events = desk.events().clone();
+        let control = make_control(config, options, clock, memory, domain, published, handles, specs, drop_map, settings, sources, events)?;
         let inner = Inner {
             control: Mutex::new(control),
             started: SystemTime::now(),
             config_file: options.config_file.clone(),
             baselines: Mutex::default(),
+            desk,
             waker,
             stopping: AtomicBool::new(false),
             thread: Mutex::new(None),
         };
         let router = Router(Arc::new(inner));
         router.begin(config)?;
+        router.adopt(Startup::without_history(config.clone(), ""));
+        Ok(router)
+    }
+
+    /// Starts a router with what `startup` chose, and keeps its history from then on.
+    ///
+    /// # Errors
+    /// As [`Router::start`].
+    pub fn start_from(startup: Startup, options: &Options) -> Result<Router, StartError> {
+        let router = Router::start(startup.config(), options)?;
+        router.adopt(startup);
         Ok(router)
     }
 
@@ -182,6 +199,7 @@ impl Router {
                 let _ = poll(&mut [PollFd::from_borrowed_fd(bell, PollFlags::IN)], Some(&Timespec { tv_sec: 0, tv_nsec: 100_000_000 }));
             }
             self.0.waker.is_awake();
+            self.watch_deadline();
             let now = Instant::now();
             let mut control = self.control();
             control.take_events();
@@ -314,6 +332,7 @@ fn make_control(
     drop_map: Option<Arc<DropMap>>,
     settings: Arc<Settings>,
     sources: Vec<weir_telemetry::sampler::SampleSource>,
+    events: EventBus,
 ) -> Result<Control, StartError> {
     let fib = Fib4Writer::new(&domain).map_err(|error| StartError::Internal(error.to_string()))?;
     let mut nexthops = NexthopTable::new();
@@ -344,6 +363,7 @@ fn make_control(
         drops_of_the_gone: BTreeMap::new(),
         sflow,
         trace: TraceStore::default(),
+        events,
         next_worker: 0,
     };
     let start = control.config.sflow.clone();

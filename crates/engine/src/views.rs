@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::SystemTime;
 
 use ipnet::IpNet;
-use weir_api::{ApiError, Clear};
+use weir_api::{ApiError, Caller, Clear};
 use weir_config::{AdminState, SflowEncoding};
 use weir_fib::{AdjacencyKind, NeighborState};
 use weir_graph::{DropReason, Severity};
@@ -65,6 +65,15 @@ impl Control {
 
     fn pair(&self, place: usize) -> (&'static str, DropReason) {
         self.drop_map.pairs().get(place).copied().unwrap_or(("?", DropReason::LoopLimit))
+    }
+}
+
+fn source_view(source: RouteSource) -> weir_api::RouteSource {
+    match source {
+        RouteSource::Local => weir_api::RouteSource::Local,
+        RouteSource::Static => weir_api::RouteSource::Static,
+        RouteSource::Connected => weir_api::RouteSource::Connected,
+        RouteSource::Neighbor => weir_api::RouteSource::Neighbor,
     }
 }
 
@@ -302,12 +311,7 @@ impl weir_api::Router for Router {
             Some(weir_api::Route {
                 table: 0,
                 prefix: IpNet::V4(*prefix),
-                source: match source {
-                    RouteSource::Local => weir_api::RouteSource::Local,
-                    RouteSource::Static => weir_api::RouteSource::Static,
-                    RouteSource::Connected => weir_api::RouteSource::Connected,
-                    RouteSource::Neighbor => weir_api::RouteSource::Neighbor,
-                },
+                source: source_view(*source),
                 paths: paths.iter().map(|path| path_view(&control, path)).collect(),
             })
         };
@@ -405,6 +409,86 @@ impl weir_api::Router for Router {
     fn config(&self) -> Reply<serde_json::Value> {
         let config = serde_json::to_value(&self.control().config);
         config.map_err(|error| ApiError::new(weir_api::ErrorCode::Internal, error.to_string(), ""))
+    }
+
+    fn buffers(&self) -> Reply<weir_api::Buffers> {
+        let control = self.control();
+        let failures = control.interfaces.values().filter_map(|attached| attached.port.as_ref());
+        let failures: u64 =
+            failures.flat_map(|port| port.counters()).filter(|it| it.name.starts_with("rx_no_buffer")).map(|it| it.value).sum();
+        let pool = |(node, pool): (u32, &weir_buf::Pool)| weir_api::BufferPool {
+            pool: node,
+            buffers: pool.chunks() as u64,
+            free: pool.usage().free as u64,
+            buffer_bytes: weir_buf::STRIDE as u32,
+            hugepages: pool.on_hugepages(),
+            failures,
+        };
+        Ok(weir_api::Buffers { pools: control.memory.pools().map(pool).collect() })
+    }
+
+    fn fib_summary(&self) -> Reply<weir_api::FibSummary> {
+        let control = self.control();
+        let mut counts = BTreeMap::<RouteSource, u64>::new();
+        for source in control.routes.values().flat_map(BTreeMap::keys) {
+            *counts.entry(*source).or_default() += 1;
+        }
+        let routes = counts.into_iter().map(|(source, count)| weir_api::RouteCount { source: source_view(source), count }).collect();
+        let memory = control.fib.memory();
+        Ok(weir_api::FibSummary {
+            tables: vec![weir_api::FibTable { table: 0, family: weir_api::Family::Ipv4, routes }],
+            adjacencies: control.nexthops.adjacencies().count() as u64,
+            groups: control.nexthops.groups().count() as u64,
+            memory_bytes: (memory.table + memory.routes) as u64,
+        })
+    }
+
+    fn config_dump(&self) -> Reply<weir_api::ConfigDump> {
+        Ok(self.dump())
+    }
+
+    fn config_schema(&self) -> Reply<serde_json::Value> {
+        Ok(weir_config::schema())
+    }
+
+    fn config_check(&self, file: &weir_api::ConfigText) -> Reply<weir_api::ConfigChecked> {
+        Ok(self.check(file))
+    }
+
+    fn config_plan(&self, file: &weir_api::ConfigText) -> Reply<weir_api::ConfigPlan> {
+        self.plan(file)
+    }
+
+    fn config_apply(&self, request: &weir_api::ApplyRequest, caller: &Caller) -> Reply<weir_api::Applied> {
+        self.apply_file(request, caller)
+    }
+
+    fn config_confirm(&self, caller: &Caller) -> Reply<weir_api::Confirmed> {
+        self.confirm(caller)
+    }
+
+    fn config_rollback(&self, request: &weir_api::RollbackRequest, caller: &Caller) -> Reply<weir_api::Applied> {
+        self.roll_back(request, caller)
+    }
+
+    fn config_history(&self, limit: usize, before: Option<u64>) -> Reply<weir_api::History> {
+        self.history_view(limit, before)
+    }
+
+    fn config_revision(&self, revision: u64) -> Reply<weir_api::RevisionText> {
+        self.revision_view(revision)
+    }
+
+    fn sflow_patch(&self, patch: &weir_api::SflowPatch, caller: &Caller) -> Reply<weir_api::Applied> {
+        self.patch_sflow(patch, caller)
+    }
+
+    fn interface_patch(&self, name: &str, patch: &weir_api::InterfacePatch, caller: &Caller) -> Reply<weir_api::Applied> {
+        self.patch_interface(name, patch, caller)
+    }
+
+    fn events(&self) -> Option<weir_api::EventBus> {
+        Some(self.desk().events().clone())
     }
 
     fn clear(&self, what: Clear) -> Reply<()> {

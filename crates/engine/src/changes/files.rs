@@ -1,0 +1,81 @@
+//! Between the configuration's own words and the API's: findings and steps.
+
+use weir_api::{ApiError, ConfigStep, Finding, FindingSeverity, StepGroup};
+use weir_config::{CheckOptions, Checked, Config, Diagnostic, Phase, Severity, Step};
+
+/// A file that may be applied, with its warnings.
+pub(crate) struct Good {
+    pub(crate) config: Config,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// Reads a file; all findings when one of them is an error.
+pub(crate) fn examine(file: &str, text: &str, skip_unsupported: bool) -> Result<Checked, Vec<Finding>> {
+    let options = CheckOptions { skip_unsupported, ..CheckOptions::new(file) };
+    weir_config::check_with(&options, text.as_bytes()).map_err(tell)
+}
+
+/// Reads a file that is not held against the machine.
+///
+/// # Errors
+/// [`ApiError::invalid`] with all findings.
+pub(crate) fn read(file: &str, text: &str, skip_unsupported: bool) -> Result<Good, ApiError> {
+    let Checked { config, warnings, .. } = examine(file, text, skip_unsupported).map_err(ApiError::invalid)?;
+    Ok(Good { config, findings: tell(warnings) })
+}
+
+/// Findings as the API tells them.
+pub(crate) fn tell(all: Vec<Diagnostic>) -> Vec<Finding> {
+    all.into_iter().map(finding).collect()
+}
+
+/// A finding as the API tells it.
+fn finding(diagnostic: Diagnostic) -> Finding {
+    let rendered = diagnostic.to_string();
+    Finding {
+        severity: match diagnostic.severity {
+            Severity::Error => FindingSeverity::Error,
+            Severity::Warning => FindingSeverity::Warning,
+        },
+        file: diagnostic.file,
+        line: diagnostic.line,
+        column: diagnostic.column,
+        width: diagnostic.width,
+        path: diagnostic.path,
+        message: diagnostic.message,
+        help: diagnostic.help,
+        rendered,
+    }
+}
+
+/// The steps that a running router does.
+pub(crate) fn done_steps(steps: &[Step]) -> Vec<ConfigStep> {
+    steps.iter().filter(|step| !matches!(step, Step::NeedsRestart { .. })).map(step_view).collect()
+}
+
+/// The keys whose change waits for a restart.
+pub(crate) fn restart_keys(steps: &[Step]) -> Vec<String> {
+    let key = |step: &Step| match step {
+        Step::NeedsRestart { change } => Some(change.section().to_owned()),
+        _ => None,
+    };
+    steps.iter().filter_map(key).collect()
+}
+
+fn step_view(step: &Step) -> ConfigStep {
+    ConfigStep {
+        group: match step.phase() {
+            Phase::Prune => StepGroup::Prune,
+            Phase::Create => StepGroup::Create,
+            Phase::Sync => StepGroup::Sync,
+        },
+        kind: String::new(),
+        object: String::new(),
+        text: step.to_string(),
+    }
+}
+
+/// A configuration as a file: JSON, which is YAML, too.
+pub(crate) fn text_of(config: &Config) -> String {
+    serde_json::to_string_pretty(config).unwrap_or_default()
+}

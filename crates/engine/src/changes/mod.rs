@@ -1,0 +1,242 @@
+//! Changes of the configuration: the desk where they are made, one at a time.
+//!
+//! A change goes: file → findings → plan → revision on the disk → steps → revision counts. Each arrow
+//! can refuse, and what was done before it is undone, so the router has the new configuration or the
+//! old one, and so has the store. A change that waits to be confirmed keeps what ran before it at hand;
+//! the control thread looks at its deadline (`Router::watch_deadline`). When the router dies meanwhile,
+//! the store takes the revision before it at the next start.
+//!
+//! Called by API threads and the control thread. Whoever finds the desk taken is told by whom and does
+//! not wait. The desk's lock is taken before the control side's, never the other way round.
+
+mod files;
+mod history;
+mod patch;
+mod requests;
+mod startup;
+mod system;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use weir_api::{
+    ApiError, Applied, Caller, ConfigEvent, ConfigEventKind, ConfigLock, ErrorCode, Event, EventBus, Finding, LockReason, Origin, Timestamp,
+};
+use weir_config::{Config, plan};
+use weir_store::{Confirm, Meta, Store, StoreError, Why};
+
+pub use startup::{Startup, StartupError};
+
+use crate::router::Router;
+
+/// Where changes are made.
+pub(crate) struct Desk {
+    book: Mutex<Book>,
+    /// Who is at the desk, for those who find it taken.
+    holder: Mutex<Option<ConfigLock>>,
+    events: EventBus,
+}
+
+/// What lies on the desk.
+pub(crate) struct Book {
+    /// Applied configurations; a router without a folder for them keeps none.
+    store: Option<Store>,
+    /// Where the text of the file that was taken last lies.
+    taken_at: Option<PathBuf>,
+    /// What was applied last. Differs from what runs where a change needs a restart.
+    wanted: Config,
+    /// A change that is undone unless it is confirmed.
+    waiting: Option<Waiting>,
+}
+
+/// A change that waits to be confirmed.
+struct Waiting {
+    /// What ran before it.
+    before: Config,
+    deadline: Instant,
+    lock: ConfigLock,
+    revision: u64,
+}
+
+/// The desk, taken by somebody.
+struct Seat<'d> {
+    book: MutexGuard<'d, Book>,
+    desk: &'d Desk,
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        *self.desk.holder() = None;
+    }
+}
+
+/// Who changes, why, and whether it must be confirmed.
+struct Reason {
+    author: String,
+    comment: String,
+    confirm_seconds: Option<u32>,
+}
+
+impl Desk {
+    pub(crate) fn new() -> Desk {
+        let book = Book { store: None, taken_at: None, wanted: Config::default(), waiting: None };
+        Desk { book: Mutex::new(book), holder: Mutex::default(), events: EventBus::new() }
+    }
+
+    /// Where events are told.
+    pub(crate) fn events(&self) -> &EventBus {
+        &self.events
+    }
+
+    /// The book, for looking: waits for whoever changes something.
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn holder(&self) -> MutexGuard<'_, Option<ConfigLock>> {
+        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who changes the configuration now, or waits for a confirmation.
+    fn lock(&self) -> Option<ConfigLock> {
+        let running = self.holder().clone();
+        running.or_else(|| match self.book.try_lock() {
+            Ok(book) => book.waiting.as_ref().map(|waiting| waiting.lock.clone()),
+            Err(_) => None,
+        })
+    }
+
+    /// Takes the desk, or says who has it.
+    fn sit_down(&self, author: &str, caller: &Caller) -> Result<Seat<'_>, ApiError> {
+        let book = match self.book.try_lock() {
+            Ok(book) => book,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let holder = self.holder().clone();
+                return Err(ApiError::locked(holder.unwrap_or_else(|| lock_of(LockReason::ApplyRunning, "somebody", &Caller::router()))));
+            }
+        };
+        *self.holder() = Some(lock_of(LockReason::ApplyRunning, author, caller));
+        Ok(Seat { book, desk: self })
+    }
+
+    fn tell(&self, what: ConfigEventKind, revision: u64, author: &str, comment: &str, confirm_by: Option<Timestamp>) {
+        let (author, comment) = (author.to_owned(), comment.to_owned());
+        self.events.publish(Event::Config(ConfigEvent { time: Timestamp::now(), what, revision, author, comment, confirm_by }));
+    }
+}
+
+fn lock_of(reason: LockReason, author: &str, caller: &Caller) -> ConfigLock {
+    let (uid, pid, address) = match &caller.origin {
+        Origin::Router => (None, Some(std::process::id()), None),
+        Origin::Unix { uid, pid, .. } => (Some(*uid), *pid, None),
+        Origin::Tcp { address, .. } => (None, None, Some(address.to_string())),
+    };
+    ConfigLock { reason, author: author.to_owned(), since: Timestamp::now(), uid, pid, address, confirm_by: None }
+}
+
+impl Book {
+    /// The number of what runs; 0 without a history.
+    fn revision(&self) -> u64 {
+        self.store.as_ref().and_then(Store::running).unwrap_or(0)
+    }
+}
+
+/// What the store refuses, as the API says it.
+fn refused(error: &StoreError) -> ApiError {
+    match error {
+        StoreError::Unknown { .. } | StoreError::Damaged { .. } => ApiError::new(ErrorCode::NotFound, error.to_string(), ""),
+        StoreError::NothingPending => ApiError::new(ErrorCode::Conflict, "no change waits to be confirmed", ""),
+        _ => ApiError::no_room(error),
+    }
+}
+
+impl Router {
+    /// Brings the router to `wanted`, whose text is kept, as one transaction.
+    fn change(&self, wanted: Config, text: &str, reason: &Reason, findings: Vec<Finding>, caller: &Caller) -> Result<Applied, ApiError> {
+        let mut seat = self.desk().sit_down(&reason.author, caller)?;
+        if let Some(waiting) = &seat.book.waiting {
+            return Err(ApiError::locked(waiting.lock.clone()));
+        }
+        let running = self.running_config();
+        let steps = plan(&running, &wanted);
+        let needs_restart = files::restart_keys(&steps);
+        let mut applied = Applied { steps: files::done_steps(&steps), needs_restart, findings, ..Applied::default() };
+        if wanted == seat.book.wanted {
+            applied.revision = seat.book.revision();
+            return Ok(applied);
+        }
+        let meta = Meta {
+            time_unix_ms: Timestamp::now().unix_ms(),
+            author: reason.author.clone(),
+            comment: reason.comment.clone(),
+            steps: u32::try_from(steps.len()).unwrap_or(u32::MAX),
+        };
+        let prepared = match &mut seat.book.store {
+            Some(store) => Some(store.prepare(text.as_bytes(), meta).map_err(|error| refused(&error))?),
+            None => None,
+        };
+        if let Err(error) = self.apply(&wanted) {
+            if let (Some(store), Some(prepared)) = (&mut seat.book.store, prepared) {
+                store.abandon(prepared);
+            }
+            self.desk().tell(ConfigEventKind::Failed, seat.book.revision(), &reason.author, &error.to_string(), None);
+            tracing::warn!("a change by {caller} failed and was undone: {error}");
+            return Err(ApiError::new(ErrorCode::Conflict, error.to_string(), "nothing was changed: the steps before it were undone"));
+        }
+        let wait = reason.confirm_seconds.map(|seconds| Duration::from_secs(u64::from(seconds)));
+        applied.confirm_by = wait.map(|wait| Timestamp::from_unix_ms(Timestamp::now().unix_ms() + wait.as_millis() as u64));
+        if let (Some(store), Some(prepared)) = (&mut seat.book.store, prepared) {
+            let confirm = applied.confirm_by.map(|by| Confirm { deadline_unix_ms: by.unix_ms() });
+            if let Err(error) = store.commit(prepared, confirm) {
+                self.go_back_to(&running);
+                return Err(refused(&error));
+            }
+        }
+        applied.revision = seat.book.revision();
+        if let Some(wait) = wait {
+            let lock = ConfigLock { confirm_by: applied.confirm_by, ..lock_of(LockReason::ConfirmPending, &reason.author, caller) };
+            let before = std::mem::take(&mut seat.book.wanted);
+            seat.book.waiting = Some(Waiting { before, deadline: Instant::now() + wait, lock, revision: applied.revision });
+        }
+        seat.book.wanted = wanted;
+        tracing::info!("configuration {} applied by {caller}: {} steps", applied.revision, applied.steps.len());
+        self.desk().tell(ConfigEventKind::Applied, applied.revision, &reason.author, &reason.comment, applied.confirm_by);
+        Ok(applied)
+    }
+
+    /// Applies what ran before. What was possible then is possible now, as long as the machine did not
+    /// change; if it did, the log says so and the router keeps what it has.
+    fn go_back_to(&self, before: &Config) {
+        if let Err(error) = self.apply(before) {
+            tracing::error!("what ran before cannot be applied again: {error}");
+        }
+    }
+
+    /// Undoes the change that waits.
+    fn undo_waiting(&self, book: &mut Book, why: Why) {
+        let Some(waiting) = book.waiting.take() else { return };
+        self.go_back_to(&waiting.before);
+        if let Some(store) = &mut book.store
+            && let Err(error) = store.roll_back_pending(Timestamp::now().unix_ms(), why)
+        {
+            tracing::error!("the store was not told that a change was undone: {error}");
+        }
+        book.wanted = waiting.before;
+        let (what, comment) = match why {
+            Why::Asked => (ConfigEventKind::RolledBack, "somebody asked for it"),
+            Why::Deadline | Why::Restart => (ConfigEventKind::Expired, "nobody confirmed it in time"),
+        };
+        tracing::warn!("configuration {} of {} is undone: {comment}", waiting.revision, waiting.lock.author);
+        self.desk().tell(what, book.revision(), &waiting.lock.author, comment, None);
+    }
+
+    /// The control thread's look at the change that waits.
+    pub(crate) fn watch_deadline(&self) {
+        let Ok(mut book) = self.desk().book.try_lock() else { return };
+        if book.waiting.as_ref().is_some_and(|waiting| Instant::now() >= waiting.deadline) {
+            self.undo_waiting(&mut book, Why::Deadline);
+        }
+    }
+}

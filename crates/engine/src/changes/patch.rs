@@ -1,0 +1,52 @@
+//! Short edits: sFlow's settings, and one interface's. Each is a whole change of the configuration,
+//! with a plan, a revision and an undo; its text is the applied configuration as a file, edited.
+
+use weir_api::{ApiError, Applied, Caller, InterfacePatch, SflowPatch, UpDown};
+use weir_config::{AdminState, Config, Interface, Sflow};
+
+use super::{Reason, files};
+use crate::router::Router;
+
+/// The number, as long as a configuration file could say it; the check of the text says what is right.
+fn number<T: TryFrom<u32>>(value: u32, limit: T) -> T {
+    T::try_from(value).unwrap_or(limit)
+}
+
+impl Router {
+    pub(crate) fn patch_sflow(&self, patch: &SflowPatch, caller: &Caller) -> Result<Applied, ApiError> {
+        let mut wanted = self.wanted_config();
+        let (defaults, sflow) = (Sflow::default(), &mut wanted.sflow);
+        sflow.sampling_rate = patch.sampling_rate.of(sflow.sampling_rate, defaults.sampling_rate);
+        sflow.polling_interval = patch.polling_interval_seconds.of(sflow.polling_interval, defaults.polling_interval);
+        let header = patch.header_bytes.of(u32::from(sflow.header_bytes), u32::from(defaults.header_bytes));
+        sflow.header_bytes = number(header, u16::MAX);
+        self.edit(&wanted, "sflow".to_owned(), caller)
+    }
+
+    pub(crate) fn patch_interface(&self, name: &str, patch: &InterfacePatch, caller: &Caller) -> Result<Applied, ApiError> {
+        let mut wanted = self.wanted_config();
+        let known: Vec<String> = wanted.interfaces.keys().cloned().collect();
+        let Some(interface) = wanted.interfaces.get_mut(name) else {
+            return Err(ApiError::unknown("interface", name, known.iter().map(String::as_str)));
+        };
+        let defaults = Interface::default();
+        interface.sflow = patch.sflow.of(interface.sflow, defaults.sflow);
+        interface.mtu = number(patch.mtu.of(u32::from(interface.mtu), u32::from(defaults.mtu)), u16::MAX);
+        let state = |state| if state == AdminState::Up { UpDown::Up } else { UpDown::Down };
+        interface.state = match patch.state.of(state(interface.state), state(defaults.state)) {
+            UpDown::Up => AdminState::Up,
+            UpDown::Down => AdminState::Down,
+        };
+        let (before, absent) = (interface.description.clone().unwrap_or_default(), String::new());
+        interface.description = Some(patch.description.clone().of(before, absent)).filter(|text| !text.is_empty());
+        self.edit(&wanted, format!("interfaces.{name}"), caller)
+    }
+
+    /// Puts the edited value through the same checks as a file.
+    fn edit(&self, wanted: &Config, what: String, caller: &Caller) -> Result<Applied, ApiError> {
+        let text = files::text_of(wanted);
+        let checked = files::read("edit", &text, false)?;
+        let reason = Reason { author: caller.author(), comment: format!("edit of {what}"), confirm_seconds: None };
+        self.change(checked.config, &text, &reason, checked.findings, caller)
+    }
+}

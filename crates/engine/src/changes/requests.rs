@@ -1,0 +1,123 @@
+//! What the API asks of the configuration: look, compare, apply, confirm, go back.
+
+use weir_api::{
+    ApiError, Applied, ApplyRequest, Caller, ConfigChecked, ConfigDump, ConfigEventKind, ConfigPlan, ConfigText, Confirmed, ErrorCode,
+    RollbackRequest,
+};
+use weir_config::{Config, plan};
+use weir_store::Why;
+
+use super::{Desk, Reason, files, refused, system};
+use crate::memory::Memory;
+use crate::router::Router;
+
+impl Router {
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.0.desk
+    }
+
+    /// What runs.
+    pub(crate) fn running_config(&self) -> Config {
+        self.control().config.clone()
+    }
+
+    fn memory(&self) -> Memory {
+        self.control().memory.clone()
+    }
+
+    /// What was applied last, with what waits for a restart.
+    pub(crate) fn wanted_config(&self) -> Config {
+        self.desk().book().wanted.clone()
+    }
+
+    pub(crate) fn dump(&self) -> ConfigDump {
+        ConfigDump { yaml: files::text_of(&self.running_config()) }
+    }
+
+    pub(crate) fn check(&self, file: &ConfigText) -> ConfigChecked {
+        match files::examine(file.file_name(), &file.yaml, file.skip_unsupported) {
+            Err(findings) => ConfigChecked::new(findings),
+            Ok(checked) => {
+                let remarks = system::remarks(&checked, &self.memory());
+                ConfigChecked::new(files::tell(checked.warnings.into_iter().chain(remarks).collect()))
+            }
+        }
+    }
+
+    /// Reads a file and holds it against the machine.
+    fn read(&self, file: &str, text: &str, skip_unsupported: bool) -> Result<files::Good, ApiError> {
+        let checked = files::examine(file, text, skip_unsupported).map_err(ApiError::invalid)?;
+        let remarks = system::remarks(&checked, &self.memory());
+        let reply = ConfigChecked::new(files::tell(checked.warnings.into_iter().chain(remarks).collect()));
+        if reply.ok { Ok(files::Good { config: checked.config, findings: reply.findings }) } else { Err(ApiError::invalid(reply.findings)) }
+    }
+
+    pub(crate) fn plan(&self, file: &ConfigText) -> Result<ConfigPlan, ApiError> {
+        let checked = self.read(file.file_name(), &file.yaml, file.skip_unsupported)?;
+        let steps = plan(&self.running_config(), &checked.config);
+        Ok(ConfigPlan {
+            findings: checked.findings,
+            without_device: checked.config.without_device().map(str::to_owned).collect(),
+            needs_restart: files::restart_keys(&steps),
+            steps: files::done_steps(&steps),
+        })
+    }
+
+    pub(crate) fn apply_file(&self, request: &ApplyRequest, caller: &Caller) -> Result<Applied, ApiError> {
+        let checked = self.read(request.file_name(), &request.yaml, request.skip_unsupported)?;
+        let reason = Reason {
+            author: request.author.clone().unwrap_or_else(|| caller.author()),
+            comment: request.comment.clone().unwrap_or_default(),
+            confirm_seconds: request.confirm_seconds,
+        };
+        self.change(checked.config, &request.yaml, &reason, checked.findings, caller)
+    }
+
+    pub(crate) fn confirm(&self, caller: &Caller) -> Result<Confirmed, ApiError> {
+        let author = caller.author();
+        let mut seat = self.desk().sit_down(&author, caller)?;
+        let Some(waiting) = &seat.book.waiting else {
+            return Err(ApiError::new(ErrorCode::Conflict, "no change waits to be confirmed", "`history` shows what was applied"));
+        };
+        let revision = waiting.revision;
+        if let Some(store) = &mut seat.book.store {
+            store.confirm().map_err(|error| refused(&error))?;
+        }
+        seat.book.waiting = None;
+        tracing::info!("configuration {revision} is confirmed by {caller}");
+        self.desk().tell(ConfigEventKind::Confirmed, revision, &author, "", None);
+        Ok(Confirmed { revision })
+    }
+
+    pub(crate) fn roll_back(&self, request: &RollbackRequest, caller: &Caller) -> Result<Applied, ApiError> {
+        let author = request.author.clone().unwrap_or_else(|| caller.author());
+        if request.revision.is_none()
+            && request.steps_back.is_none_or(|steps| steps == 1)
+            && let Some(applied) = self.give_up_waiting(&author, caller)?
+        {
+            return Ok(applied);
+        }
+        let (revision, text) = {
+            let book = self.desk().book();
+            if let Some(waiting) = &book.waiting {
+                return Err(ApiError::locked(waiting.lock.clone()));
+            }
+            let revision = request.revision.map_or_else(|| book.steps_back(request.steps_back.unwrap_or(1)), Ok)?;
+            (revision, book.text(revision)?)
+        };
+        let checked = self.read(&format!("revision {revision}"), &text, true)?;
+        let comment = request.comment.clone().unwrap_or_else(|| format!("back to revision {revision}"));
+        let reason = Reason { author, comment, confirm_seconds: request.confirm_seconds };
+        self.change(checked.config, &text, &reason, checked.findings, caller)
+    }
+
+    /// Undoes the change that waits, if one does.
+    fn give_up_waiting(&self, author: &str, caller: &Caller) -> Result<Option<Applied>, ApiError> {
+        let mut seat = self.desk().sit_down(author, caller)?;
+        let Some(waiting) = &seat.book.waiting else { return Ok(None) };
+        let steps = plan(&self.running_config(), &waiting.before);
+        self.undo_waiting(&mut seat.book, Why::Asked);
+        let revision = seat.book.revision();
+        Ok(Some(Applied { revision, steps: files::done_steps(&steps), needs_restart: files::restart_keys(&steps), ..Applied::default() }))
+    }
+}

@@ -1,0 +1,87 @@
+//! What the machine has, for holding a configuration against it: network devices with their queues
+//! and the MTU they can do, cores, memory. Read anew each time, since devices come and go. What cannot
+//! be read is told as if it were plenty, so that it is not held against anybody; opening the device
+//! has the last word.
+
+use std::collections::BTreeMap;
+
+use weir_config::{Checked, Config, DeviceKind, Diagnostic, System, SystemDevice, check_system};
+use weir_netlink::route::{Link, Route};
+
+use crate::memory::Memory;
+
+/// The MTU whose frames fit one buffer, with an Ethernet header and one VLAN tag.
+const ONE_BUFFER: u32 = weir_buf::DATA_ROOM as u32 - 18;
+
+/// What the machine says about a good file, for a router that has `memory` already.
+pub(crate) fn remarks(checked: &Checked, memory: &Memory) -> Vec<Diagnostic> {
+    let system = system(&checked.config, memory);
+    let mut remarks = check_system(checked, &system);
+    if system.devices.is_empty() {
+        // Not even `lo`: the kernel did not tell.
+        remarks.retain(|remark| !remark.path.ends_with(".device.name"));
+    }
+    remarks
+}
+
+fn system(config: &Config, memory: &Memory) -> System {
+    let (own_bytes, own_huge) = memory.pools().fold((0, 0), |(all, huge), (_, pool)| {
+        let bytes = pool.mapped_bytes() as u64;
+        if pool.on_hugepages() { (all, huge + bytes) } else { (all + bytes, huge) }
+    });
+    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let facts = facts_of_memory(&told);
+    let kib = |name: &str| facts.get(name).copied();
+    let huge = kib("HugePages_Free").unwrap_or(0) * kib("Hugepagesize").unwrap_or(0) * 1024;
+    System {
+        devices: devices(),
+        driver_mtu: ["af-xdp", "tap", "pcap", "generator"].map(|driver| (driver.to_owned(), ONE_BUFFER)).into(),
+        cores: weir_cpu::allowed_cores().into_iter().filter_map(|core| u16::try_from(core).ok()).collect(),
+        memory_available_bytes: kib("MemAvailable").map_or(u64::MAX, |kib| (kib * 1024).saturating_add(own_bytes)),
+        hugepages_free_bytes: huge.saturating_add(own_huge),
+        bytes_per_buffer: weir_buf::STRIDE as u64,
+        pools: u16::try_from(Memory::nodes(config).len().max(1)).unwrap_or(u16::MAX),
+    }
+}
+
+/// `/proc/meminfo` by name; sizes in KiB, counts as they are.
+fn facts_of_memory(text: &str) -> BTreeMap<&str, u64> {
+    text.lines().filter_map(fact).collect()
+}
+
+fn fact(line: &str) -> Option<(&str, u64)> {
+    let (name, rest) = line.split_once(':')?;
+    Some((name, rest.split_whitespace().next()?.parse().ok()?))
+}
+
+fn devices() -> BTreeMap<String, SystemDevice> {
+    let links = Route::open().and_then(|mut route| route.links()).unwrap_or_default();
+    links.into_iter().map(|link| (link.name.clone(), device(&link))).collect()
+}
+
+/// A device takes frames of the MTU that it is set to: the router does not change it.
+fn device(link: &Link) -> SystemDevice {
+    let kind = match link.kind.as_deref() {
+        _ if link.loopback => DeviceKind::Loopback,
+        Some("tun") => DeviceKind::Tap,
+        _ if link.mac.is_some() => DeviceKind::Ethernet,
+        _ => DeviceKind::Other,
+    };
+    SystemDevice { kind, max_queues: u16::try_from(link.rx_queues.max(1)).unwrap_or(u16::MAX), max_mtu: link.mtu }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read() {
+        let facts = facts_of_memory("MemAvailable:   2048 kB\nHugePages_Free:      3\nHugepagesize:       2048 kB\nodd line\nx: y\n");
+        assert_eq!((facts.get("MemAvailable"), facts.get("HugePages_Free"), facts.len()), (Some(&2048), Some(&3), 3));
+    }
+
+    #[test]
+    fn this_machine_has_a_loopback() {
+        assert_eq!(devices().get("lo").map(|device| device.kind), Some(DeviceKind::Loopback));
+    }
+}
