@@ -8,6 +8,7 @@
 //! commands to `commands/` (what works by itself) and to `client.rs` (what asks a running router).
 
 mod change;
+mod config;
 pub(crate) mod kind;
 mod show;
 mod values;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub(crate) use change::*;
+pub(crate) use config::*;
 pub(crate) use show::*;
 use values::{duration, listen_address};
 
@@ -67,12 +69,15 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a router until SIGTERM or Ctrl-C
     Run(RunArgs),
-    /// Work with configurations
+    /// Check, plan, apply and roll back configurations
     #[command(subcommand, disable_help_subcommand = true)]
     Config(ConfigCommand),
     /// Show what a running router knows and counts
     #[command(visible_alias = "sh", after_help = SHOW_EXAMPLES, disable_help_subcommand = true)]
     Show(ShowArgs),
+    /// Change single settings of a running router
+    #[command(subcommand, after_help = SET_EXAMPLES, disable_help_subcommand = true)]
+    Set(SetCommand),
     /// Set a running router's counters to 0
     #[command(disable_help_subcommand = true)]
     Clear(ClearArgs),
@@ -91,8 +96,8 @@ pub(crate) enum Command {
     /// Measure what a packet costs
     #[command(after_help = BENCH_EXAMPLES, disable_help_subcommand = true)]
     Bench(BenchArgs),
-    /// Work with sFlow datagrams
-    #[command(subcommand, disable_help_subcommand = true)]
+    /// Change sFlow's settings of a running router, and decode datagrams
+    #[command(subcommand, after_help = SFLOW_EXAMPLES, disable_help_subcommand = true)]
     Sflow(SflowCommand),
     /// Write a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
@@ -154,21 +159,6 @@ pub(crate) struct RunArgs {
     pub(crate) config: PathBuf,
 }
 
-/// `weir config`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ConfigCommand {
-    /// Check a file: every error with its line, its key and what would be right
-    Check(ConfigCheckArgs),
-}
-
-/// `weir config check`.
-#[derive(Debug, Args)]
-pub(crate) struct ConfigCheckArgs {
-    /// The configuration file; - = standard input
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) config: PathBuf,
-}
-
 /// `weir exec`.
 #[derive(Debug, Args)]
 pub(crate) struct ExecArgs {
@@ -226,7 +216,45 @@ pub(crate) enum SflowCommand {
     /// Print sFlow datagrams from a capture file or from the network
     #[command(after_help = DECODE_EXAMPLES)]
     Decode(SflowDecodeArgs),
+    /// Sample one packet in so many
+    SamplingRate {
+        /// How many; 0 = none at all
+        #[arg(value_name = "N")]
+        rate: u32,
+    },
+    /// Report counters every so often
+    PollingInterval {
+        /// How often; 0 = never
+        #[arg(value_name = "SECONDS")]
+        seconds: u32,
+    },
+    /// Report so much of each sampled packet
+    HeaderBytes {
+        /// How much
+        #[arg(value_name = "BYTES")]
+        bytes: u32,
+    },
+    /// Sample what an interface receives, or do not
+    EnableDisable {
+        /// The interface
+        #[arg(value_name = "INTERFACE")]
+        interface: String,
+        /// Whether
+        #[arg(value_name = "STATE", default_value = "enable")]
+        what: EnableDisable,
+    },
 }
+
+const SFLOW_EXAMPLES: &str = "\
+Examples:
+  weir sflow sampling-rate 1000
+  weir sflow polling-interval 20
+  weir sflow header-bytes 128
+  weir sflow enable-disable wan
+  weir sflow enable-disable wan disable
+  weir show sflow
+
+Each is a change of the configuration like any other: it gets a revision, and can be rolled back.";
 
 const DECODE_EXAMPLES: &str = "\
 Examples:

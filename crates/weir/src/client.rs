@@ -9,7 +9,7 @@ use serde::Serialize;
 use weir_api::{Clear, Client, Trace, TraceRequest};
 
 use crate::cli::{ClearWhat, InterfaceAspect, Show, ShowArgs, ShowIp, TraceAddArgs, TraceCommand, TraceShowArgs};
-use crate::commands::monitor;
+use crate::commands::{events, monitor};
 use crate::failure::Failure;
 use crate::render::{self, Screen};
 
@@ -23,14 +23,20 @@ pub(crate) fn client(socket: Option<&Path>) -> Client {
 }
 
 /// Where the output of a `show` goes, and in which form.
-struct Output<'a> {
+pub(crate) struct Output<'a> {
     json: bool,
     screen: Screen,
     to: &'a mut dyn Write,
 }
 
-impl Output<'_> {
-    fn put<T: Serialize>(&mut self, reply: &T, draw: impl FnOnce(&T, &Screen) -> String) -> Result<(), Failure> {
+impl<'a> Output<'a> {
+    /// Output to standard output, through `to`.
+    pub(crate) fn new(json: bool, to: &'a mut dyn Write) -> Self {
+        Self { json, screen: Screen::of_stdout(), to }
+    }
+
+    /// A reply, as JSON or drawn.
+    pub(crate) fn put<T: Serialize>(&mut self, reply: &T, draw: impl FnOnce(&T, &Screen) -> String) -> Result<(), Failure> {
         if self.json {
             return self.json(reply);
         }
@@ -47,13 +53,16 @@ impl Output<'_> {
 
 /// `weir show`.
 pub(crate) fn show(args: &ShowArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    if let Show::Events(what) = &args.what {
+        return events::execute(what, socket, json, to);
+    }
     let client = client(socket);
     let Some(interval) = args.watch else {
-        return show_once(&client, &args.what, &mut Output { json, screen: Screen::of_stdout(), to });
+        return show_once(&client, &args.what, &mut Output::new(json, to));
     };
     monitor::repeat(interval, true, to, |to| {
         let mut text = Vec::new();
-        show_once(&client, &args.what, &mut Output { json, screen: Screen::of_stdout(), to: &mut text })?;
+        show_once(&client, &args.what, &mut Output::new(json, &mut text))?;
         to.write_all(monitor::picture(&String::from_utf8_lossy(&text)).as_bytes())?;
         Ok(true)
     })
@@ -84,6 +93,8 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
         Show::Totals => output.put(&client.totals()?, render::runtime::totals),
         // JSON is YAML, too: there is no other form of a running configuration yet.
         Show::Config => output.json(&client.config()?),
+        // Those do not end by themselves: `show` does not come here with them.
+        Show::Events(_) => Ok(()),
         Show::Version => output.put(&client.version()?, render::version::version),
     }
 }
@@ -127,7 +138,7 @@ pub(crate) fn clear(what: ClearWhat, socket: Option<&Path>, json: bool, to: &mut
 /// `weir trace`.
 pub(crate) fn trace(what: &TraceCommand, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     let client = client(socket);
-    let mut output = Output { json, screen: Screen::of_stdout(), to };
+    let mut output = Output::new(json, to);
     match what {
         TraceCommand::Add(args) => trace_add(&client, args, &mut output),
         TraceCommand::Show(args) => show_trace(&client, args, &mut output),

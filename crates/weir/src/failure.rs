@@ -74,8 +74,9 @@ impl From<io::Error> for Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let code = match &error {
-            ClientError::NotRunning(_) | ClientError::NotAllowed(_) | ClientError::Late(_) | ClientError::Broken { .. } => NO_ROUTER,
+            ClientError::NotRunning(_) | ClientError::NotAllowed(_) | ClientError::Late { .. } | ClientError::Broken { .. } => NO_ROUTER,
             ClientError::Refused(refusal) if refusal.code == ErrorCode::Conflict => CONFLICT,
+            ClientError::Refused(refusal) if refusal.code == ErrorCode::Invalid => REFUSED,
             _ => FAILED,
         };
         Self::Coded(code, error.to_string())

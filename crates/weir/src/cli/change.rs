@@ -1,6 +1,6 @@
 //! Commands that change something in a running router: `clear`, `trace`, `set` and sFlow's settings.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 pub(super) const TRACE_EXAMPLES: &str = "\
 Examples:
@@ -73,4 +73,70 @@ pub(crate) struct TraceShowArgs {
     /// Only the last so many packets
     #[arg(long, value_name = "COUNT")]
     pub(crate) max: Option<usize>,
+}
+
+pub(super) const SET_EXAMPLES: &str = "\
+Examples:
+  weir set interface state wan down
+  weir set interface mtu 9000 wan
+  weir set interface description wan \"to the world\"
+
+Each is a change of the configuration like any other: it gets a revision, and can be rolled back.";
+
+/// `weir set`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SetCommand {
+    /// Settings of an interface
+    #[command(subcommand, visible_alias = "int", disable_help_subcommand = true)]
+    Interface(SetInterface),
+}
+
+/// `weir set interface`, in VPP's words and order.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SetInterface {
+    /// Take an interface up or down
+    State {
+        /// The interface
+        #[arg(value_name = "INTERFACE")]
+        interface: String,
+        /// What it is to be
+        #[arg(value_name = "STATE")]
+        state: State,
+    },
+    /// The largest IP packet that leaves an interface
+    Mtu {
+        /// In bytes
+        #[arg(value_name = "BYTES")]
+        mtu: u32,
+        /// The interface
+        #[arg(value_name = "INTERFACE")]
+        interface: String,
+    },
+    /// The text for people
+    Description {
+        /// The interface
+        #[arg(value_name = "INTERFACE")]
+        interface: String,
+        /// The text; none = none
+        #[arg(value_name = "TEXT")]
+        text: Option<String>,
+    },
+}
+
+/// Up or down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum State {
+    /// Packets pass
+    Up,
+    /// They do not
+    Down,
+}
+
+/// On or off, in VPP's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EnableDisable {
+    /// Sample what is received
+    Enable,
+    /// Do not
+    Disable,
 }

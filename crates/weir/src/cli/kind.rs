@@ -15,6 +15,8 @@ pub(crate) enum Source {
     Nodes,
     /// The prefixes of the running router's routes.
     Prefixes,
+    /// The applied configurations that the running router keeps.
+    Revisions,
     /// The cases of `weir bench`.
     BenchCases,
     /// Files.
@@ -45,6 +47,7 @@ pub(crate) const KINDS: &[Kind] = &[
     kind("INTERFACE", Source::Interfaces, "the name of an interface, as in the configuration"),
     kind("NODE", Source::Nodes, "the name of a node of the graph, as `show runtime` has it; `any` is all of them"),
     kind("PREFIX|ADDRESS", Source::Prefixes, "a prefix as 192.0.2.0/24, or an address as 192.0.2.7"),
+    kind("REVISION", Source::Revisions, "the number of an applied configuration, as `config history` has it"),
     kind("CASE", Source::BenchCases, "the name of a measurement"),
     kind("FILE", Source::Files, "a file; where it says so, - is standard input"),
     kind("DIR", Source::Folders, "a folder"),
@@ -53,6 +56,9 @@ pub(crate) const KINDS: &[Kind] = &[
     kind("SECONDS", Source::Nothing, "a number of seconds"),
     kind("COUNT", Source::Nothing, "how many"),
     kind("N", Source::Nothing, "a number"),
+    kind("BYTES", Source::Nothing, "a number of bytes"),
+    kind("STATE", Source::Nothing, "one of the words that are listed"),
+    kind("TOPIC", Source::Nothing, "one of the words that are listed"),
     kind("PORT", Source::Nothing, "a UDP port"),
     kind("TABLE", Source::Nothing, "the number of a routing table"),
     kind("ADDR:PORT", Source::Nothing, "an address and a UDP port, as 127.0.0.1:6343, [::1]:6343 or 6343"),

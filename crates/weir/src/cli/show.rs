@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::TraceShowArgs;
 use super::values::duration;
@@ -18,7 +18,9 @@ Examples:
 pub(super) const MONITOR_EXAMPLES: &str = "\
 Examples:
   weir monitor interface               packets and bits per second, until Ctrl-C
-  weir monitor interface wan --interval 500ms --count 10";
+  weir monitor interface wan --interval 500ms --count 10
+  weir monitor events                  until Ctrl-C
+  weir monitor events link --interface wan --json";
 
 /// `weir show`.
 #[derive(Debug, Args)]
@@ -63,6 +65,8 @@ pub(crate) enum Show {
     /// The running configuration
     #[command(visible_alias = "running-config")]
     Config,
+    /// What happens, as it happens (as `weir monitor events`)
+    Events(MonitorEventsArgs),
     /// Who answers, and since when
     Version,
     /// VPP's spelling: `show ip neighbors`, `show ip fib`
@@ -149,6 +153,35 @@ pub(crate) enum Monitor {
     /// Packets and bits per second of interfaces
     #[command(visible_aliases = ["interfaces", "int"])]
     Interface(MonitorInterfaceArgs),
+    /// What happens: log, changes of the configuration, links
+    Events(MonitorEventsArgs),
+}
+
+/// `weir monitor events`.
+#[derive(Debug, Args)]
+pub(crate) struct MonitorEventsArgs {
+    /// Only of these kinds [default: log, config and link]
+    #[arg(value_name = "TOPIC")]
+    pub(crate) topics: Vec<EventTopic>,
+    /// Counters and links of this interface only
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) interface: Option<String>,
+    /// End after so many events
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) count: Option<u32>,
+}
+
+/// Kinds of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EventTopic {
+    /// Lines of the log
+    Log,
+    /// Changes of the configuration
+    Config,
+    /// Links that go up or down
+    Link,
+    /// Counters of interfaces, every second
+    Counters,
 }
 
 /// `weir monitor interface`.

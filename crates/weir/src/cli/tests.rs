@@ -61,7 +61,7 @@ fn examples_are_understood() {
         let lines = text.lines().filter_map(|line| line.strip_prefix("  ")).map(|line| line.trim_start_matches("sudo "));
         for line in lines.filter(|line| line.starts_with("weir")) {
             let end = [" > ", " | ", "  "].iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
-            let words = line[..end].split_whitespace().map(Into::into).collect();
+            let words = crate::shell::split::split(&line[..end]).words.into_iter().map(Into::into).collect();
             let words = crate::shell::written_out(words).unwrap();
             Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
             tried += 1;

@@ -28,3 +28,12 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let port_alone = text.strip_prefix(':').unwrap_or(text).parse().map(any);
     text.parse().or(port_alone).map_err(|_| "an address and a port are written as 127.0.0.1:6343, [::1]:6343 or 6343".to_owned())
 }
+
+/// Reads a duration of at most a day, in whole seconds: how long a change waits to be confirmed.
+pub(super) fn confirm_within(text: &str) -> Result<Duration, String> {
+    let seconds = duration(text)?.as_millis().div_ceil(1000);
+    match u64::try_from(seconds) {
+        Ok(seconds @ ..=86_400) => Ok(Duration::from_secs(seconds)),
+        _ => Err("a change waits for at most a day".to_owned()),
+    }
+}

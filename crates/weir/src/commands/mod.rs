@@ -2,10 +2,16 @@
 
 pub(crate) mod bench;
 pub(crate) mod completions;
+pub(crate) mod config_apply;
 pub(crate) mod config_check;
+mod config_file;
+pub(crate) mod config_history;
+pub(crate) mod config_plan;
 pub(crate) mod demo;
+pub(crate) mod events;
 pub(crate) mod man;
 pub(crate) mod monitor;
 pub(crate) mod run;
+pub(crate) mod set;
 pub(crate) mod sflow_decode;
 mod udp_listen;

@@ -21,6 +21,7 @@ use crate::render::{self, Screen, rates::Rate};
 pub(crate) fn execute(what: &Monitor, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     match what {
         Monitor::Interface(args) => interfaces(args, socket, json, to),
+        Monitor::Events(args) => super::events::execute(args, socket, json, to),
     }
 }
 

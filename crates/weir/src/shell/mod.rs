@@ -16,7 +16,7 @@ mod editor;
 pub(crate) mod exec;
 mod help;
 mod objects;
-mod split;
+pub(crate) mod split;
 mod suggest;
 mod tree;
 

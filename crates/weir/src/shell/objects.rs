@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Arg;
-use weir_api::{Client, ClientError};
+use weir_api::{Client, ClientError, Revision};
 
 use super::tree::Known;
 use crate::cli::kind::{Kind, Source};
@@ -54,7 +54,7 @@ impl Objects {
     /// What exists at a source; nothing when the router does not answer in time.
     pub(crate) fn list(&self, source: Source) -> Vec<Object> {
         match source {
-            Source::Interfaces | Source::Nodes | Source::Prefixes => self.ask_router(source),
+            Source::Interfaces | Source::Nodes | Source::Prefixes | Source::Revisions => self.ask_router(source),
             Source::BenchCases => {
                 let cases = weir_bench::Case::ALL.map(|case| Object::new(case.name(), ""));
                 cases.into()
@@ -118,6 +118,11 @@ fn read(client: &Client, source: Source) -> Result<Vec<Object>, ClientError> {
         Source::Prefixes => {
             let routes = client.routes(None, None)?.routes;
             routes.into_iter().take(MOST).map(|route| Object::new(route.prefix.to_string(), route.source.to_string())).collect()
+        }
+        Source::Revisions => {
+            let revisions = client.config_history(None, None)?.revisions;
+            let about = |revision: &Revision| format!("{} {} {}", revision.time, revision.author, revision.comment);
+            revisions.iter().map(|revision| Object::new(revision.revision.to_string(), about(revision).trim_end())).collect()
         }
         _ => Vec::new(),
     };

@@ -1,0 +1,50 @@
+//! `weir set` and sFlow's settings: short edits of the running configuration, in VPP's words.
+
+use std::io::Write;
+use std::path::Path;
+
+use weir_api::{Edit, InterfacePatch, SflowPatch, UpDown};
+
+use super::config_apply::done;
+use crate::cli::{EnableDisable, SetCommand, SetInterface, SflowCommand, State};
+use crate::client::client;
+use crate::failure::Failure;
+
+/// `weir set`.
+pub(crate) fn execute(what: &SetCommand, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    let SetCommand::Interface(setting) = what;
+    let (interface, patch) = match setting {
+        SetInterface::State { interface, state } => {
+            let state = UpDown::from(*state == State::Up);
+            (interface, InterfacePatch { state: Edit::Set(state), ..InterfacePatch::default() })
+        }
+        SetInterface::Mtu { mtu, interface } => (interface, InterfacePatch { mtu: Edit::Set(*mtu), ..InterfacePatch::default() }),
+        SetInterface::Description { interface, text } => {
+            let description = text.clone().map_or(Edit::Unset, Edit::Set);
+            (interface, InterfacePatch { description, ..InterfacePatch::default() })
+        }
+    };
+    done(&client(socket).interface_patch(interface, &patch)?, socket, json, to)
+}
+
+/// `weir sflow` but for `decode`.
+pub(crate) fn sflow(setting: &SflowCommand, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    let client = client(socket);
+    let applied = match setting {
+        SflowCommand::SamplingRate { rate } => {
+            client.sflow_patch(&SflowPatch { sampling_rate: Edit::Set(*rate), ..SflowPatch::default() })?
+        }
+        SflowCommand::PollingInterval { seconds } => {
+            client.sflow_patch(&SflowPatch { polling_interval_seconds: Edit::Set(*seconds), ..SflowPatch::default() })?
+        }
+        SflowCommand::HeaderBytes { bytes } => {
+            client.sflow_patch(&SflowPatch { header_bytes: Edit::Set(*bytes), ..SflowPatch::default() })?
+        }
+        SflowCommand::EnableDisable { interface, what } => {
+            let sflow = Edit::Set(*what == EnableDisable::Enable);
+            client.interface_patch(interface, &InterfacePatch { sflow, ..InterfacePatch::default() })?
+        }
+        SflowCommand::Decode(_) => return Ok(()),
+    };
+    done(&applied, socket, json, to)
+}

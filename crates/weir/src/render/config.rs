@@ -1,0 +1,161 @@
+//! Configurations: plans, what was done, differences, history.
+
+use std::time::{Duration, SystemTime};
+
+use weir_api::{Applied, ConfigDiff, ConfigPlan, ConfigStep, History, LockReason, StepGroup, Timestamp};
+
+use super::{Cell, Column, Screen, Style, Table, harmless, units};
+
+/// `config plan`: the steps by group, and what they do not reach.
+pub(crate) fn plan(reply: &ConfigPlan, screen: &Screen) -> String {
+    let mut text = steps(&reply.steps, screen);
+    if reply.steps.is_empty() {
+        text += "nothing to do: the router is so already\n";
+    } else {
+        let count = |group| reply.steps.iter().filter(|step| step.group == group).count();
+        let (prune, create, sync) = (count(StepGroup::Prune), count(StepGroup::Create), count(StepGroup::Sync));
+        let all = units::count(reply.steps.len() as u64, "step", "steps");
+        text += &format!("{all}: {prune} prune, {create} create, {sync} sync\n");
+    }
+    text + &restart(&reply.needs_restart, screen) + &without_device(&reply.without_device, screen)
+}
+
+fn steps(steps: &[ConfigStep], screen: &Screen) -> String {
+    let mut text = String::new();
+    let mut group = None;
+    for step in steps {
+        let (sign, style) = match step.group {
+            StepGroup::Prune => ('-', Style::Bad),
+            StepGroup::Create => ('+', Style::Good),
+            StepGroup::Sync => ('~', Style::Warning),
+        };
+        if group.replace(step.group) != Some(step.group) {
+            text += &format!("{}\n", screen.styled(&step.group.to_string(), Style::Heading));
+        }
+        text += &format!("  {}\n", screen.styled(&format!("{sign} {}", harmless(&step.text)), style));
+    }
+    text
+}
+
+fn restart(sections: &[String], screen: &Screen) -> String {
+    list("after a restart only: ", sections, screen)
+}
+
+fn without_device(interfaces: &[String], screen: &Screen) -> String {
+    list("without a device, carrying nothing: ", interfaces, screen)
+}
+
+fn list(what: &str, names: &[String], screen: &Screen) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("{}{}\n", screen.styled(what, Style::Warning), harmless(&names.join(", ")))
+}
+
+/// What a change did; `confirm` is the command that keeps it.
+pub(crate) fn applied(reply: &Applied, confirm: &str, screen: &Screen) -> String {
+    let mut text = steps(&reply.steps, screen);
+    text += &if reply.steps.is_empty() {
+        format!("nothing to do: revision {} is so already\n", reply.revision)
+    } else {
+        format!("revision {} runs: {}\n", reply.revision, units::count(reply.steps.len() as u64, "step", "steps"))
+    };
+    text += &restart(&reply.needs_restart, screen);
+    if let Some(until) = reply.confirm_by {
+        let warning = format!("it is undone in {}, at {}, unless it is confirmed: {confirm}", left(until), clock(until));
+        text += &format!("{}\n", screen.styled(&harmless(&warning), Style::Warning));
+    }
+    text
+}
+
+/// How long it is until then.
+fn left(until: Timestamp) -> String {
+    let left = SystemTime::from(until).duration_since(SystemTime::now()).unwrap_or(Duration::ZERO);
+    // To the second: by the time it is read, the fraction is gone.
+    units::seconds(left.as_secs_f64().round()).replace(".0 s", " s")
+}
+
+/// `12:34:56 UTC`, out of RFC 3339's form.
+fn clock(time: Timestamp) -> String {
+    let text = time.to_string();
+    let clock = text.split_once('T').map_or(text.as_str(), |(_, clock)| clock);
+    format!("{} UTC", clock.split(['.', 'Z']).next().unwrap_or(clock))
+}
+
+/// `2026-11-21 10:15:33`, out of RFC 3339's form.
+pub(super) fn date_and_clock(time: Timestamp) -> String {
+    let text = time.to_string().replace('T', " ");
+    text.split(['.', 'Z']).next().unwrap_or(&text).to_owned()
+}
+
+/// `config diff`: as `diff -u`, in its usual colours.
+pub(crate) fn diff(reply: &ConfigDiff, screen: &Screen) -> String {
+    if reply.diff.is_empty() {
+        return "no difference\n".to_owned();
+    }
+    let coloured = |line: &str| {
+        let style = match line.as_bytes() {
+            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Style::Heading,
+            [b'+', ..] => Style::Good,
+            [b'-', ..] => Style::Bad,
+            [b'@', ..] => Style::Warning,
+            _ => Style::Plain,
+        };
+        screen.styled(&harmless(line), style) + "\n"
+    };
+    reply.diff.lines().map(coloured).collect()
+}
+
+/// A configuration file: as it is where no person looks, harmless where one does.
+pub(crate) fn file(yaml: &str, screen: &Screen) -> String {
+    if screen.width.is_none() {
+        return yaml.to_owned();
+    }
+    yaml.lines().map(|line| harmless(line) + "\n").collect()
+}
+
+/// `config history`: a line a revision, the newest first.
+pub(crate) fn history(reply: &History, screen: &Screen) -> String {
+    if reply.revisions.is_empty() {
+        return "no revisions\n".to_owned();
+    }
+    let mut table = Table::new([
+        Column::number("Revision"),
+        Column::text("Time (UTC)"),
+        Column::long("Author"),
+        Column::text("State"),
+        Column::number("Lines").spare(2),
+        Column::text("Changed").spare(1),
+        Column::long("Comment"),
+    ]);
+    for revision in &reply.revisions {
+        let state = match (revision.running, revision.confirmed) {
+            (_, false) => Cell::styled("to be confirmed", Style::Warning),
+            (true, true) => Cell::styled("runs", Style::Good),
+            (false, true) => Cell::default(),
+        };
+        table.row([
+            Cell::from(revision.revision),
+            date_and_clock(revision.time).into(),
+            Cell::from(&revision.author),
+            state,
+            revision.lines.into(),
+            format!("+{} -{}", revision.lines_added, revision.lines_removed).into(),
+            Cell::from(&revision.comment),
+        ]);
+    }
+    let mut text = table.draw(screen);
+    if reply.next.is_some() {
+        text += "there are older ones (--max shows more)\n";
+    }
+    if let Some(lock) = &reply.lock {
+        let what = match lock.reason {
+            LockReason::ApplyRunning => "is changing the configuration",
+            LockReason::ConfirmPending => "has to confirm a change",
+        };
+        let until = lock.confirm_by.map_or_else(String::new, |until| format!(", which is undone in {}", left(until)));
+        let warning = harmless(&format!("{} {what}{until}", lock.author));
+        text += &format!("{}\n", screen.styled(&warning, Style::Warning));
+    }
+    text
+}
