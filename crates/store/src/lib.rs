@@ -2,7 +2,7 @@
 //!
 //! A *revision* is a text (the YAML of a configuration; the store never looks into it) with time,
 //! author, comment and the number of plan steps. Each lies in a file of its own, `000042.yaml`, which
-//! is the text below a few comment lines with checksums. One *state*, a page or two long, says which
+//! is the text below a few comment lines with checksums. One *state*, a page or a few long, says which
 //! revision runs, which one waits to be confirmed, and what became of the others. It is kept in two
 //! files of fixed size that are overwritten in turn; the newer one that is whole counts. So the one
 //! moment at which a change takes effect is an overwrite in place, which needs no space on the disk:

@@ -10,16 +10,20 @@
 //! check 1a2b3c4d
 //! ```
 //!
-//! filled up with line ends to [`SLOT`] bytes, so that overwriting one never changes its size. There are
-//! two such files; the whole one of the higher generation counts. A state is worked out as a value and
-//! then written: nothing here does I/O.
+//! filled up with line ends to a size in which the longest state fits, so that overwriting one never
+//! changes its size. There are two such files; the whole one of the higher generation counts. A state is
+//! worked out as a value and then written: nothing here does I/O.
 
 use crate::crc32::crc32;
 
-/// Bytes of a state file.
-pub(crate) const SLOT: usize = 8192;
 /// The files' names.
 pub(crate) const SLOTS: [&str; 2] = ["state.a", "state.b"];
+
+/// Bytes of a state file that can speak of `keep` revisions, the pending one and the one before it, with
+/// the longest numbers there are; in whole pages.
+pub(crate) const fn size_for(keep: usize) -> usize {
+    (256 + 72 * (keep + 2)).next_multiple_of(4096)
+}
 
 /// What became of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +127,8 @@ impl State {
         next
     }
 
-    /// The bytes of a state file.
-    pub(crate) fn encode(&self, generation: u64) -> Vec<u8> {
+    /// The bytes of a state file of this size.
+    pub(crate) fn encode(&self, generation: u64, size: usize) -> Vec<u8> {
         let mut text = format!("weir store 1\ngeneration {generation}\nrunning {}\n", number_or_none(self.running));
         if let Some(Pending { revision, before, deadline_unix_ms }) = self.pending {
             text += &format!("pending {revision} before {} deadline {deadline_unix_ms}\n", number_or_none(before));
@@ -138,15 +142,12 @@ impl State {
         }
         text += &format!("check {:08x}\n", crc32(text.as_bytes()));
         let mut bytes = text.into_bytes();
-        bytes.resize(bytes.len().max(SLOT), b'\n');
+        bytes.resize(bytes.len().max(size), b'\n');
         bytes
     }
 
     /// Reads a state file: its generation and the state; nothing when it is not whole.
     pub(crate) fn decode(bytes: &[u8]) -> Option<(u64, State)> {
-        if bytes.len() != SLOT {
-            return None;
-        }
         let text = std::str::from_utf8(bytes).ok()?;
         let (body, check) = text.trim_end().rsplit_once("check ")?;
         if check != format!("{:08x}", crc32(body.as_bytes())) {
@@ -199,13 +200,14 @@ fn decode_revision(line: &str) -> Option<(u64, Fate)> {
 mod tests {
     use super::*;
 
-    fn full() -> State {
-        let mut state = State::default();
-        let far = u64::MAX - 200;
-        for number in far..far + 200 {
-            state = state.after_commit(number, Some(u64::MAX), crate::store::MOST_KEPT).after_rollback(u64::MAX, Why::Deadline);
+    /// As long as it gets: the first one runs, and is far from the others.
+    fn full(keep: usize) -> State {
+        let mut state = State::default().after_commit(1 << 63, None, keep);
+        let last = u64::MAX - 1;
+        for number in last - keep as u64 - 5..=last {
+            state = state.after_commit(number, Some(u64::MAX), keep).after_rollback(u64::MAX, Why::Deadline);
         }
-        state.after_commit(u64::MAX, Some(u64::MAX), crate::store::MOST_KEPT)
+        state.after_commit(u64::MAX, Some(u64::MAX), keep)
     }
 
     #[test]
@@ -214,10 +216,13 @@ mod tests {
         let plain = empty.after_commit(1, None, 50);
         let pending = plain.after_commit(2, Some(99), 50);
         let back = pending.after_rollback(100, Why::Restart);
-        for (generation, state) in [empty, plain, pending.clone(), pending.after_confirm(), back.clone(), full()].iter().enumerate() {
-            let bytes = state.encode(generation as u64);
-            assert_eq!(bytes.len(), SLOT, "fits, also when all numbers are as long as they get");
-            assert_eq!(State::decode(&bytes), Some((generation as u64, state.clone())));
+        for (generation, state) in [empty, plain, pending.clone(), pending.after_confirm(), back.clone()].iter().enumerate() {
+            let bytes = state.encode(generation as u64, 4096);
+            assert_eq!((bytes.len(), State::decode(&bytes)), (4096, Some((generation as u64, state.clone()))));
+        }
+        for keep in [1, 3, 50, 100, crate::store::MOST_KEPT] {
+            let bytes = full(keep).encode(u64::MAX, size_for(keep));
+            assert_eq!((bytes.len(), State::decode(&bytes)), (size_for(keep), Some((u64::MAX, full(keep)))));
         }
         assert_eq!(back.running, Some(1));
         assert_eq!(back.revisions, [(1, Fate::Applied), (2, Fate::RolledBack { time_unix_ms: 100, why: Why::Restart })]);
@@ -239,15 +244,19 @@ mod tests {
 
     #[test]
     fn any_byte_changed_or_missing_is_seen() {
-        let bytes = full().encode(7);
+        let bytes = full(4).encode(7, 0);
         for place in 0..bytes.len() {
             let mut other = bytes.clone();
             other[place] ^= 0x10;
             assert_eq!(State::decode(&other), None, "byte {place}");
+            assert!(State::decode(&bytes[..place]).is_none() || place == bytes.len() - 1, "all but the last line end");
         }
-        for length in [0, 1, 512, 4096, SLOT - 1] {
-            assert_eq!(State::decode(&bytes[..length]), None);
-        }
+    }
+
+    #[test]
+    fn what_an_older_state_left_behind_the_new_one_is_not_taken() {
+        let (old, new) = (full(9).encode(7, 0), State::default().after_commit(1, None, 9).encode(8, 0));
+        assert!(State::decode(&[&new[..], &old[new.len()..]].concat()).is_none());
     }
 
     #[test]
@@ -258,7 +267,7 @@ mod tests {
         wrong[1].pending = Some(Pending { revision: 1, before: None, deadline_unix_ms: 0 });
         wrong[2].pending = Some(Pending { revision: 2, before: Some(3), deadline_unix_ms: 0 });
         wrong[3].revisions.reverse();
-        assert!(State::decode(&sound.encode(1)).is_some());
-        assert!(wrong.iter().all(|state| State::decode(&state.encode(1)).is_none()));
+        assert!(State::decode(&sound.encode(1, 0)).is_some());
+        assert!(wrong.iter().all(|state| State::decode(&state.encode(1, 0)).is_none()));
     }
 }

@@ -16,10 +16,10 @@ use std::io;
 use crate::error::StoreError;
 use crate::files::{Files, OpenFile};
 use crate::revision::{self, MOST_AUTHOR, MOST_COMMENT, MOST_HEAD, MOST_TEXT, Meta, Revision};
-use crate::state::{Fate, Pending, SLOT, SLOTS, State, Why};
+use crate::state::{Fate, Pending, SLOTS, State, Why, size_for};
 
 /// Revisions that a store can be told to keep at most.
-pub const MOST_KEPT: usize = 100;
+pub const MOST_KEPT: usize = 1000;
 
 /// Until when a revision must be confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,10 @@ impl Failed {
 pub struct Store {
     files: Box<dyn Files>,
     slots: [Option<Box<dyn OpenFile>>; 2],
+    /// Bytes that each state file has on the disk.
+    lengths: [usize; 2],
+    /// Bytes that both must have, so that writing a state takes no space.
+    size: usize,
     /// The state file that is on the disk, whole; the other one is the next to be written.
     durable: Option<usize>,
     generation: u64,
@@ -131,6 +135,8 @@ impl Store {
         let mut store = Store {
             files,
             slots: [None, None],
+            lengths: [0, 0],
+            size: size_for(keep),
             durable: None,
             generation: 0,
             settled: true,
@@ -294,11 +300,15 @@ impl Store {
     fn load_state(&mut self) -> Result<bool, Failed> {
         let mut whole = 0;
         for (slot, name) in SLOTS.into_iter().enumerate() {
-            let bytes = match self.files.read(name, SLOT + 1) {
+            let bytes = match self.files.read(name, size_for(MOST_KEPT)) {
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
                 Err(error) => return Err(self.failed("reading", name)(error)),
             };
+            self.size = self.size.max(bytes.len());
+            if let Some(length) = self.lengths.get_mut(slot) {
+                *length = bytes.len();
+            }
             let Some((generation, state)) = State::decode(&bytes) else {
                 self.settled = false;
                 continue;
@@ -377,9 +387,10 @@ impl Store {
         Ok(())
     }
 
-    /// Sees to it that the disk has the state.
+    /// Sees to it that the disk has the state, and that the next one will take no space.
     fn settle(&mut self) -> Result<(), Failed> {
-        if !self.settled {
+        // Twice where both state files are too short: they are written in turn.
+        while !self.settled || self.lengths.iter().any(|&length| length < self.size) {
             self.open_slots()?;
             self.write_state(&self.state.clone())?;
             self.settled = true;
@@ -390,7 +401,9 @@ impl Store {
     /// Opens both state files, and makes those that are missing at full size.
     fn open_slots(&mut self) -> Result<(), Failed> {
         let mut made = false;
-        for (slot, name) in self.slots.iter_mut().zip(SLOTS).filter(|(slot, _)| slot.is_none()) {
+        let size = self.size;
+        let slots = self.slots.iter_mut().zip(&mut self.lengths).zip(SLOTS);
+        for ((slot, length), name) in slots.filter(|((slot, _), _)| slot.is_none()) {
             let failed = |doing: &str| {
                 let doing = format!("{doing} {}", self.files.path(name));
                 move |error| Failed(doing, error)
@@ -399,9 +412,9 @@ impl Store {
             let file = match self.files.open(name) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    made = true;
+                    (made, *length) = (true, size);
                     let file = self.files.create(name).and_then(|mut file| {
-                        file.write(&[b'\n'; SLOT])?;
+                        file.write(&vec![b'\n'; size])?;
                         file.sync()?;
                         Ok(file)
                     });
@@ -424,7 +437,7 @@ impl Store {
     fn write_state(&mut self, state: &State) -> Result<(), Failed> {
         let target = self.durable.map_or(0, |durable| 1 - durable);
         self.generation = self.generation.saturating_add(1);
-        let bytes = state.encode(self.generation);
+        let bytes = state.encode(self.generation, self.size);
         let name = SLOTS.get(target).copied().unwrap_or_default();
         let (writing, syncing) = (self.failed("writing", name), self.failed("syncing", name));
         let Some(Some(file)) = self.slots.get_mut(target) else {
@@ -433,6 +446,9 @@ impl Store {
         file.write(&bytes).map_err(writing)?;
         file.sync().map_err(syncing)?;
         self.durable = Some(target);
+        if let Some(length) = self.lengths.get_mut(target) {
+            *length = bytes.len();
+        }
         Ok(())
     }
 

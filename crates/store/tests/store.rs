@@ -122,6 +122,27 @@ fn a_full_disk_refuses_before_anything_changes() {
     assert_eq!(store.running(), Some(1));
 }
 
+#[test]
+fn who_keeps_more_makes_room_for_it_at_once() {
+    let files = Remembered::default();
+    let (mut store, _) = open(&files, 3);
+    for number in 0..4 {
+        apply(&mut store, &format!("text {number}"), None);
+    }
+    let lengths = |files: &Remembered| ["state.a", "state.b"].map(|name| files.seen()[name].len());
+    assert_eq!(lengths(&files), [4096, 4096]);
+    let (mut store, recovered) = open(&files, 1000);
+    assert!(recovered.running.is_some() && lengths(&files)[0] > 72_000 && lengths(&files)[0] == lengths(&files)[1]);
+    for number in 4..1100 {
+        apply(&mut store, &format!("text {number}"), None);
+    }
+    assert_eq!(store.history().len(), 1000);
+    let (mut store, _) = open(&files, 2);
+    apply(&mut store, "last", None);
+    assert_eq!((store.history().len(), lengths(&files)[0] > 72_000), (2, true));
+    assert_eq!(open(&files, 2).1.running.unwrap().text, b"last");
+}
+
 /// Changes a byte in the text of a file.
 fn spoil(picture: &mut Picture, name: &str) {
     *picture.get_mut(name).unwrap().last_mut().unwrap() ^= 1;
