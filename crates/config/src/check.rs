@@ -6,6 +6,7 @@
 
 use crate::build::build;
 use crate::diagnostic::{Diagnostic, Place, Source};
+use crate::dump::to_yaml;
 use crate::findings::{Findings, Remark};
 use crate::model::Config;
 use crate::tree::{FormError, Limits, read};
@@ -42,6 +43,14 @@ pub struct Checked {
     /// The name of the file, for messages only.
     pub(crate) file_name: String,
     pub(crate) text: String,
+}
+
+impl Checked {
+    /// A configuration that comes from no file: its places are those of `to_yaml`.
+    #[must_use]
+    pub fn of(name: impl Into<String>, config: &Config) -> Self {
+        Self { config: config.clone(), warnings: Vec::new(), file_name: name.into(), text: to_yaml(config) }
+    }
 }
 
 /// Check the text of a configuration file. `file_name` is only for messages.

@@ -15,12 +15,16 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+#[cfg(any(test, feature = "arbitrary"))]
+pub mod arbitrary;
 mod build;
 #[cfg(test)]
 mod cases;
 mod check;
 mod device;
 mod diagnostic;
+mod diff;
+mod dump;
 mod findings;
 mod keys;
 mod model;
@@ -42,6 +46,8 @@ pub use apply::{StepMisfit, apply_to_model};
 pub use check::{CheckOptions, Checked, check, check_bytes, check_with};
 pub use device::{Device, Stream, StreamProtocol, XdpMode};
 pub use diagnostic::{Diagnostic, Excerpt, Severity};
+pub use diff::diff;
+pub use dump::to_yaml;
 pub use ipnet::Ipv4Net;
 pub use model::{AdminState, Config, Interface, NeighborKey, Path, Via};
 pub use plan::plan;

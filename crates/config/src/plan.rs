@@ -343,3 +343,6 @@ impl<'a> Subnets<'a> {
         self.find(path.next_hop, path.interface.as_deref())
     }
 }
+
+#[cfg(test)]
+mod tests;

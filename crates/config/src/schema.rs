@@ -160,7 +160,7 @@ fn list(row: &'static Key, least: usize, most: usize) -> Map<String, Value> {
 }
 
 /// A default or an example of the table as JSON.
-fn parsed(row: &'static Key, text: &str) -> Option<Value> {
+pub(crate) fn parsed(row: &'static Key, text: &str) -> Option<Value> {
     if row.kind == Kind::Unsupported {
         return None;
     }

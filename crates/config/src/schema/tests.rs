@@ -120,6 +120,7 @@ fn good_files_fit_and_wrong_values_do_not() {
         let fits = match crate::check(&name, candidate) {
             Ok((config, _)) => {
                 documents.push((format!("{name}, written"), true, serde_json::to_value(&config).unwrap()));
+                documents.push((format!("{name}, dumped"), true, document(&crate::to_yaml(&config)).unwrap()));
                 true
             }
             Err(_) if REFUSED.contains(&name.as_str()) => false,

@@ -1,0 +1,287 @@
+//! Random good configurations, for property tests of this crate and of those that use it.
+//!
+//! A configuration is made out of dice, of which any throw gives one that `check` accepts: things
+//! refer only to what is there, subnets do not overlap, ends of a cross connect agree. `pair`
+//! gives two that mostly agree, because what is alike in both is where a plan goes wrong.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use ipnet::Ipv4Net;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::device::{Device, Stream, StreamProtocol, XdpMode};
+use crate::model::{AdminState, Config, Interface, NeighborKey, Path, Via};
+use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256};
+use crate::settings::{Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Role, SflowEncoding, Tls, Token};
+
+/// Which configurations are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Devices {
+    /// All that can be written, whether or not a machine has it.
+    Any,
+    /// Those that a router can start with anywhere, without root: drivers `null` and `generator`,
+    /// and nothing differs whose change needs a restart.
+    InMemory,
+}
+
+/// A good configuration.
+pub fn config(devices: Devices) -> impl Strategy<Value = Config> {
+    dice().prop_map(move |dice| dice.config(devices))
+}
+
+/// Two good configurations that mostly agree.
+pub fn pair(devices: Devices) -> impl Strategy<Value = (Config, Config)> {
+    (dice(), dice(), any::<u64>(), any::<u64>()).prop_map(move |(one, other, mask, more)| {
+        let two = one.clone().with_some_of(other, mask & more);
+        (one.config(devices), two.config(devices))
+    })
+}
+
+/// Numbers and texts that a configuration is made of.
+#[derive(Debug, Clone)]
+struct Dice {
+    interfaces: Vec<Option<[u8; 7]>>,
+    loopbacks: Vec<Option<[u8; 4]>>,
+    /// The owner of each subnet, and which of its addresses.
+    subnets: Vec<Option<(usize, u8)>>,
+    routes: Vec<Option<(u8, u8)>>,
+    neighbors: Vec<Option<(u8, u8)>>,
+    settings: Vec<u8>,
+    texts: Vec<String>,
+}
+
+fn dice() -> impl Strategy<Value = Dice> {
+    let interfaces = vec(proptest::option::weighted(0.8, any::<[u8; 7]>()), 6);
+    let loopbacks = vec(proptest::option::of(any::<[u8; 4]>()), 3);
+    let subnets = vec(proptest::option::of((0usize..6, 0u8..3)), 5);
+    let routes = vec(proptest::option::of((any::<u8>(), any::<u8>())), 5);
+    let neighbors = vec(proptest::option::of((any::<u8>(), any::<u8>())), 4);
+    let settings = vec(any::<u8>(), 16);
+    let texts = vec("\\PC{1,24}|[ a:#'\"\\\\{}&*!|>%@`,?-]{1,8}|off|null|1e3|~|07", 4);
+    (interfaces, loopbacks, subnets, routes, neighbors, settings, texts).prop_map(|all| {
+        let (interfaces, loopbacks, subnets, routes, neighbors, settings, texts) = all;
+        Dice { interfaces, loopbacks, subnets, routes, neighbors, settings, texts }
+    })
+}
+
+/// Take over the parts whose bit is set.
+fn take<T>(mine: &mut [T], its: Vec<T>, mask: &mut u64) {
+    for (mine, its) in mine.iter_mut().zip(its) {
+        *mask = mask.rotate_right(1);
+        if *mask & 1 == 1 {
+            *mine = its;
+        }
+    }
+}
+
+impl Dice {
+    fn with_some_of(mut self, other: Self, mut mask: u64) -> Self {
+        take(&mut self.interfaces, other.interfaces, &mut mask);
+        take(&mut self.loopbacks, other.loopbacks, &mut mask);
+        take(&mut self.subnets, other.subnets, &mut mask);
+        take(&mut self.routes, other.routes, &mut mask);
+        take(&mut self.neighbors, other.neighbors, &mut mask);
+        take(&mut self.settings, other.settings, &mut mask);
+        take(&mut self.texts, other.texts, &mut mask);
+        self
+    }
+
+    fn text(&self, dice: u8) -> Option<String> {
+        self.texts.get(usize::from(dice % 8)).cloned()
+    }
+
+    fn setting(&self, number: usize) -> u8 {
+        self.settings.get(number).copied().unwrap_or(0)
+    }
+
+    fn config(&self, devices: Devices) -> Config {
+        let mut config = Config::default();
+        for (index, dice) in self.interfaces.iter().enumerate() {
+            if let Some(dice) = dice {
+                config.interfaces.insert(name(index), self.interface(index, *dice, devices));
+            }
+        }
+        let reachable = self.addresses(&mut config);
+        cross_connect(&mut config, self.setting(0));
+        self.add_loopbacks(&mut config);
+        for (index, route) in self.routes.iter().enumerate() {
+            if let (Some((first, second)), Ok(prefix)) = (*route, Ipv4Net::new(Ipv4Addr::new(100, small(index), 0, 0), 16)) {
+                config.routes.insert(prefix, via(&reachable, first, second));
+            }
+        }
+        for (index, neighbor) in self.neighbors.iter().enumerate() {
+            let Some((which, mac)) = *neighbor else { continue };
+            let Some((interface, address)) = pick(&reachable, which) else { continue };
+            config.neighbors.insert(NeighborKey { interface, address }, MacAddr([2, 0, 0, 0, small(index), mac % 2]));
+        }
+        self.live_settings(&mut config);
+        if devices == Devices::Any {
+            self.restart_settings(&mut config);
+        }
+        config
+    }
+
+    fn interface(&self, index: usize, dice: [u8; 7], devices: Devices) -> Interface {
+        let [kind, mtu, state, sflow, text, mac, placed] = dice;
+        let large = if devices == Devices::Any { 9000 } else { 2000 };
+        let device = match devices {
+            Devices::Any => any_device(index, kind),
+            Devices::InMemory => in_memory(index, kind),
+        };
+        Interface {
+            // A name like `tap5` is for interfaces with a device only.
+            device: device.or((index == 5).then_some(Device::Null)),
+            mtu: if mtu.is_multiple_of(2) { 1500 } else { large },
+            state: if state.is_multiple_of(3) { AdminState::Down } else { AdminState::Up },
+            sflow: sflow.is_multiple_of(2),
+            description: self.text(text),
+            mac: mac.is_multiple_of(3).then_some(MacAddr([2, 0, 0, 1, small(index), mac])),
+            rx_queue_workers: if placed.is_multiple_of(3) { vec![0] } else { Vec::new() },
+            ..Interface::default()
+        }
+    }
+
+    /// Give subnets to interfaces; the neighbours that can be reached then.
+    fn addresses(&self, config: &mut Config) -> Vec<(String, Ipv4Addr)> {
+        let mut reachable = Vec::new();
+        for (subnet, owner) in self.subnets.iter().enumerate() {
+            let Some((owner, host)) = owner else { continue };
+            let Some(interface) = config.interfaces.get_mut(&name(*owner)) else { continue };
+            let host_of = |last: u8| Ipv4Addr::new(10, 0, small(subnet), last);
+            let second = (*host == 0).then_some(9);
+            interface.addresses.extend([Some(host + 1), second].iter().flatten().filter_map(|last| Ipv4Net::new(host_of(*last), 24).ok()));
+            reachable.extend([(name(*owner), host_of(101)), (name(*owner), host_of(102))]);
+        }
+        reachable
+    }
+
+    fn add_loopbacks(&self, config: &mut Config) {
+        for (index, dice) in self.loopbacks.iter().enumerate() {
+            let Some([addresses, mtu, text, mac]) = *dice else { continue };
+            let address = |last: u8| Ipv4Net::new(Ipv4Addr::new(10, 1, small(index), last), 32).ok();
+            let loopback = Interface {
+                description: self.text(text),
+                device: Some(Device::Loopback),
+                mac: mac.is_multiple_of(3).then_some(MacAddr([2, 0, 0, 2, small(index), mac])),
+                mtu: if mtu.is_multiple_of(2) { 1500 } else { 9000 },
+                addresses: (0..addresses % 3).filter_map(address).collect(),
+                ..Interface::default()
+            };
+            config.interfaces.insert(format!("loop{index}"), loopback);
+        }
+    }
+
+    fn live_settings(&self, config: &mut Config) {
+        let sflow = &mut config.sflow;
+        sflow.sampling_rate = 1000 + u32::from(self.setting(1) % 2);
+        sflow.polling_interval = 20 + u32::from(self.setting(2) % 2);
+        sflow.header_bytes = if self.setting(3).is_multiple_of(2) { 128 } else { 64 };
+        sflow.encoding = if self.setting(4).is_multiple_of(2) { SflowEncoding::Expanded } else { SflowEncoding::Compact };
+        let collector = |last: u8| Collector { address: Ipv4Addr::new(127, 9, 9, last).into(), port: 6343 + u16::from(last) };
+        sflow.collectors = (0..self.setting(5) % 3).map(collector).collect();
+        config.logging.level = if self.setting(6).is_multiple_of(2) { LogLevel::Info } else { LogLevel::Debug };
+    }
+
+    fn restart_settings(&self, config: &mut Config) {
+        let even = |number: usize| self.setting(number).is_multiple_of(2);
+        config.workers.count = 1 + u16::from(self.setting(7) % 2);
+        config.workers.cores = if even(8) { (0..config.workers.count).collect() } else { Vec::new() };
+        config.workers.idle = if even(9) { Idle::Poll } else { Idle::Sleep };
+        config.buffers.per_numa = if even(10) { 16_384 } else { 32_768 };
+        config.buffers.hugepages = if even(10) { Hugepages::Auto } else { Hugepages::Off };
+        config.logging.format = if even(11) { LogFormat::Text } else { LogFormat::Json };
+        config.history = if even(12) { History::default() } else { History { directory: "/srv/weir: #1".into(), keep: 7 } };
+        let api = &mut config.api;
+        api.group = even(13).then(|| "weir".to_owned());
+        let name = self.text(0).unwrap_or_default();
+        api.tokens =
+            vec![Token { name, role: if even(14) { Role::Admin } else { Role::ReadOnly }, sha256: Sha256([self.setting(14); 32]) }];
+        let tls = Tls { certificate: "c.pem".into(), key: "it's a key".into(), client_ca: even(14).then(|| "/ca".into()) };
+        let any_address = IpAddr::from([0, 0, 0, 0, 0, 0, 0, 0]);
+        api.listen = if even(15) { vec![Listen { address: any_address, port: 443, tls: Some(tls) }] } else { Vec::new() };
+        api.metrics = even(15).then_some(Metrics { address: Ipv4Addr::LOCALHOST.into(), port: 9482 });
+    }
+}
+
+/// The last one is called as vppcfg calls TAPs.
+fn name(index: usize) -> String {
+    if index == 5 { "tap5".to_owned() } else { format!("xe{index}") }
+}
+
+fn small(index: usize) -> u8 {
+    u8::try_from(index).unwrap_or(u8::MAX)
+}
+
+fn any_device(index: usize, dice: u8) -> Option<Device> {
+    let mac = MacAddr([2, 0, 0, 3, small(index), dice]);
+    match dice % 7 {
+        0 => None,
+        1 | 2 => in_memory(index, dice / 7),
+        3 => {
+            Some(Device::Pcap { input: Some(format!("/in-{index}.pcap").into()), output: dice.is_multiple_of(2).then(|| "out put".into()) })
+        }
+        4 | 5 => Some(Device::Tap { name: format!("lan{index}"), host_mac: dice.is_multiple_of(3).then_some(mac) }),
+        _ => {
+            let mode = if dice.is_multiple_of(2) { XdpMode::Auto } else { XdpMode::Generic };
+            Some(Device::AfXdp { name: format!("eth{index}"), queues: u16::from(dice % 2 + 1), mode })
+        }
+    }
+    .filter(|device| !matches!(device, Device::Pcap { output: Some(_), .. }) || index == 0)
+}
+
+fn in_memory(index: usize, dice: u8) -> Option<Device> {
+    match dice % 4 {
+        0 => None,
+        1 => Some(Device::Generator { streams: (0..=dice / 4 % 2).map(|number| stream(index, number)).collect() }),
+        _ => Some(Device::Null),
+    }
+}
+
+/// A stream slow enough that many routers can run at once.
+fn stream(index: usize, number: u8) -> Stream {
+    let address = |last: u8| Ipv4Addr::new(10, 0, small(index), last);
+    Stream {
+        name: format!("stream {number}"),
+        limit: u64::from(number) * 1000,
+        rate: 100,
+        size: 60 + 100 * u16::from(number),
+        source_mac: Stream::default_source_mac(),
+        destination_mac: (number == 0).then_some(MacAddr([0xff; 6])),
+        source: Ipv4Range { first: address(50), last: address(60) },
+        destination: Ipv4Range { first: Ipv4Addr::new(100, number, 0, 1), last: Ipv4Addr::new(100, number, 0, 1) },
+        source_port: PortRange { first: 1024, last: 1024 + u16::from(number) },
+        destination_port: Stream::default_destination_port(),
+        protocol: if number == 0 { StreamProtocol::Udp } else { StreamProtocol::Icmp },
+    }
+}
+
+/// Connect what has no addresses, in a ring, to neighbours of the same MTU.
+fn cross_connect(config: &mut Config, dice: u8) {
+    let free: Vec<(String, u16)> =
+        config.interfaces.iter().filter(|(_, it)| it.addresses.is_empty()).map(|(name, it)| (name.clone(), it.mtu)).collect();
+    for mtu in [1500, 2000, 9000] {
+        let ring: Vec<&String> = free.iter().filter(|(_, it)| *it == mtu).map(|(name, _)| name).collect();
+        let step = usize::from(dice) % ring.len().max(1);
+        for (index, source) in ring.iter().enumerate().filter(|_| step != 0) {
+            let target = ring.get((index + step) % ring.len()).map(|target| (*target).clone());
+            if let Some(interface) = config.interfaces.get_mut(*source) {
+                interface.l2xc = target;
+            }
+        }
+    }
+}
+
+fn pick(reachable: &[(String, Ipv4Addr)], dice: u8) -> Option<(String, Ipv4Addr)> {
+    reachable.get(usize::from(dice).checked_rem(reachable.len())?).cloned()
+}
+
+fn via(reachable: &[(String, Ipv4Addr)], first: u8, second: u8) -> Via {
+    let path = |dice: u8| {
+        let (interface, next_hop) = pick(reachable, dice)?;
+        Some(Path { next_hop, interface: dice.is_multiple_of(2).then_some(interface), weight: 1 + dice % 2 })
+    };
+    let by_hop: BTreeMap<Ipv4Addr, Path> = [path(first), path(second)].into_iter().flatten().map(|path| (path.next_hop, path)).collect();
+    if by_hop.is_empty() || first.is_multiple_of(5) { Via::Blackhole } else { Via::Paths(by_hop.into_values().collect()) }
+}
