@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use weir_api::{Clear, Client, Trace, TraceRequest};
 
-use crate::cli::{ClearWhat, InterfaceAspect, Show, ShowArgs, ShowIp, TraceAddArgs, TraceCommand, TraceShowArgs};
+use crate::cli::{ClearWhat, InterfaceAspect, RouteAspect, Show, ShowArgs, ShowIp, TraceAddArgs, TraceCommand, TraceShowArgs};
 use crate::commands::{events, monitor};
 use crate::failure::Failure;
 use crate::render::{self, Screen};
@@ -85,14 +85,16 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
         Show::Neighbors(of) | Show::Ip(ShowIp::Neighbors(of)) => {
             output.put(&client.neighbors(of.interface.as_deref())?, render::forwarding::neighbors)
         }
-        Show::Route(what) | Show::Ip(ShowIp::Fib(what)) => {
-            output.put(&client.routes(what.prefix.as_deref(), what.table)?, render::forwarding::routes)
-        }
+        Show::Route(what) | Show::Ip(ShowIp::Fib(what)) => match what.aspect {
+            Some(RouteAspect::Summary) => output.put(&client.fib_summary()?, render::forwarding::summary),
+            None => output.put(&client.routes(what.prefix.as_deref(), what.table)?, render::forwarding::routes),
+        },
+        Show::Buffers => output.put(&client.buffers()?, render::hardware::buffers),
         Show::Sflow => output.put(&client.sflow()?, render::sflow::sflow),
         Show::Trace(what) => show_trace(client, what, output),
         Show::Totals => output.put(&client.totals()?, render::runtime::totals),
-        // JSON is YAML, too: there is no other form of a running configuration yet.
-        Show::Config => output.json(&client.config()?),
+        Show::Config if output.json => output.json(&client.config()?),
+        Show::Config => output.put(&client.config_dump()?, |dump, screen| render::config::file(&dump.yaml, screen)),
         // Those do not end by themselves: `show` does not come here with them.
         Show::Events(_) => Ok(()),
         Show::Version => output.put(&client.version()?, render::version::version),

@@ -15,7 +15,7 @@ pub(crate) fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
     let Some(command) = &cli.command else { return Ok(()) };
     match command {
         Command::Run(args) => commands::run::execute(args, socket, to),
-        Command::Config(ConfigCommand::Check(args)) => commands::config_check::execute(args, json, to),
+        Command::Config(ConfigCommand::Check(args)) => commands::config_check::execute(args, socket, json, to),
         Command::Config(ConfigCommand::Plan(args)) => commands::config_plan::plan(args, socket, json, to),
         Command::Config(ConfigCommand::Diff(args)) => commands::config_plan::diff(args, socket, json, to),
         Command::Config(ConfigCommand::Apply(args)) => commands::config_apply::apply(args, socket, json, to),

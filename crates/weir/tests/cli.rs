@@ -132,6 +132,25 @@ impl Router for OneInterface {
         nothing()
     }
 
+    fn config_dump(&self) -> Result<ConfigDump, ApiError> {
+        Ok(ConfigDump { yaml: "interfaces: {}\n".to_owned() })
+    }
+
+    fn buffers(&self) -> Result<Buffers, ApiError> {
+        let pool = BufferPool { pool: 0, buffers: 16384, free: 4096, buffer_bytes: 2560, hugepages: true, failures: 0 };
+        Ok(Buffers { pools: vec![pool] })
+    }
+
+    fn fib_summary(&self) -> Result<FibSummary, ApiError> {
+        let routes = vec![RouteCount { source: RouteSource::Static, count: 1_000_000 }];
+        Ok(FibSummary {
+            tables: vec![FibTable { table: 0, family: Family::Ipv4, routes }],
+            adjacencies: 1,
+            groups: 2,
+            memory_bytes: 40 << 20,
+        })
+    }
+
     fn config(&self) -> Result<serde_json::Value, ApiError> {
         Ok(serde_json::json!({ "interfaces": {} }))
     }
@@ -175,7 +194,20 @@ fn what_a_router_says_is_printed() {
     let (code, text, _) = ask(&socket, "trace add any 3 --interface wan");
     assert_eq!((code, text.as_str()), (0, "recording 3 packets received on wan; `weir trace show` shows what was recorded\n"));
     assert_eq!(ask(&socket, "clear interface"), (0, String::new(), String::new()));
-    for what in ["hardware", "rx-placement", "runtime", "neighbors", "route", "ip fib", "totals", "config", "version", "interface addr"] {
+    for what in [
+        "hardware",
+        "rx-placement",
+        "runtime",
+        "neighbors",
+        "route",
+        "ip fib",
+        "totals",
+        "config",
+        "version",
+        "interface addr",
+        "buffers",
+        "ip fib summary",
+    ] {
         let (code, text, error) = ask(&socket, &format!("show {what}"));
         assert!(code == 0 && !text.is_empty() && error.is_empty(), "{what}: {code} {text} {error}");
         let (code, text, _) = ask(&socket, &format!("show {what} --json"));

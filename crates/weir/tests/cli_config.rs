@@ -136,7 +136,7 @@ impl Router for Pretender {
             "name": "wan", "index": 3, "kind": "port", "mtu": 1500, "admin": "up", "link": "up", "speed": 0, "sflow": false,
             "rx": Traffic::default(), "tx": Traffic::default(), "rx_errors": 0, "tx_errors": 0, "drops": 0,
         });
-        Ok(Interfaces { interfaces: vec![serde_json::from_value(wan).unwrap()], ..Interfaces::default() })
+        Ok(Interfaces { interfaces: vec![serde_json::from_value(wan).unwrap()] })
     }
     fn hardware(&self) -> Result<Hardware, ApiError> {
         nothing()
@@ -179,6 +179,10 @@ impl Router for Pretender {
     }
     fn config_dump(&self) -> Result<ConfigDump, ApiError> {
         Ok(ConfigDump { yaml: "# as it runs\ninterfaces: {}\n".to_owned() })
+    }
+    fn config_check(&self, file: &ConfigText) -> Result<ConfigChecked, ApiError> {
+        self.note("check", file);
+        Ok(ConfigChecked::new(refusal(&file.yaml).err().map_or_else(Vec::new, |refusal| refusal.findings)))
     }
     fn config_plan(&self, file: &ConfigText) -> Result<ConfigPlan, ApiError> {
         self.note("plan", file);
@@ -282,6 +286,7 @@ fn a_plan_is_grouped() {
     assert_eq!(scene.json(&format!("config plan -c {file}"))["steps"][0]["group"], "prune");
     let same = scene.place.file("same.yaml", "# same\n");
     assert_eq!(scene.said(&format!("con pl -c {same}")), "nothing to do: the router is so already\n");
+    assert_eq!(scene.said(&format!("config check --running -c {same}")), format!("{same} is right for this router\n"));
     let dry = scene.said(&format!("config apply --dry-run -c {file}"));
     assert!(dry.ends_with("a dry run: nothing was changed\n") && dry.starts_with(STEPS), "{dry}");
 }
@@ -316,7 +321,7 @@ fn a_change_tells_how_it_is_kept() {
 fn what_is_refused_has_exit_codes() {
     let scene = Scene::new();
     let file = scene.place.file("refuse.yaml", "# refuse\n");
-    for command in ["plan", "apply", "apply --dry-run"] {
+    for command in ["plan", "apply", "apply --dry-run", "check --running"] {
         let (code, said, error) = scene.run(&format!("config {command} -c {file}"));
         let expected = format!("error: there is no device \"eth9\"\n --> new.yaml:2:3\n\nweir: {file} is refused: 1 error\n");
         assert_eq!((code, said.as_str(), error), (Some(4), "", expected), "{command}");

@@ -10,9 +10,9 @@ use super::values::confirm_within;
 /// `weir config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Check a file: every error with its line, its key and what would be right (needs no router)
+    /// Check a file: every error with its line, its key and what would be right
     #[command(after_help = CHECK_NOTES)]
-    Check(ConfigFileArgs),
+    Check(ConfigCheckArgs),
     /// Show the steps from the running configuration to a file
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(ConfigPlanArgs),
@@ -38,6 +38,7 @@ pub(crate) enum ConfigCommand {
 const CHECK_NOTES: &str = "\
 Examples:
   weir config check -c weir.yaml
+  weir config check -c weir.yaml --running
   weir config check -c vppcfg.yaml --skip-unsupported
 
 Exit code 4 when the file is refused; warnings alone are no reason.";
@@ -79,6 +80,16 @@ pub(crate) struct ConfigFileArgs {
     /// Leave out, with a warning, what vppcfg has and this version lacks
     #[arg(long)]
     pub(crate) skip_unsupported: bool,
+}
+
+/// `weir config check`.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigCheckArgs {
+    #[command(flatten)]
+    pub(crate) file: ConfigFileArgs,
+    /// Also against the machine of the running router: devices, queues, MTUs
+    #[arg(long)]
+    pub(crate) running: bool,
 }
 
 /// `weir config plan`.

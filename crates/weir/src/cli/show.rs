@@ -54,8 +54,11 @@ pub(crate) enum Show {
     #[command(visible_aliases = ["neighbor", "neighbours", "arp"])]
     Neighbors(OneInterface),
     /// Routes, their paths and their adjacencies
-    #[command(visible_aliases = ["routes", "fib"])]
+    #[command(visible_aliases = ["routes", "fib"], args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
     Route(ShowRouteArgs),
+    /// How full packet memory is
+    #[command(visible_alias = "buf")]
+    Buffers,
     /// The sFlow sampler and agent: settings, collectors, samples
     Sflow,
     /// What traces recorded (as `weir trace show`)
@@ -134,6 +137,16 @@ pub(crate) struct ShowRouteArgs {
     /// Only routes of this table
     #[arg(long, value_name = "TABLE")]
     pub(crate) table: Option<u32>,
+    /// VPP's further words.
+    #[command(subcommand)]
+    pub(crate) aspect: Option<RouteAspect>,
+}
+
+/// `weir show route …` as VPP spells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+pub(crate) enum RouteAspect {
+    /// How many routes there are, and how much memory they take
+    Summary,
 }
 
 /// `weir show ip`.
@@ -143,7 +156,7 @@ pub(crate) enum ShowIp {
     #[command(visible_aliases = ["neighbor", "neighbours"])]
     Neighbors(OneInterface),
     /// Routes, their paths and their adjacencies
-    #[command(visible_alias = "route")]
+    #[command(visible_alias = "route", args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
     Fib(ShowRouteArgs),
 }
 

@@ -1,23 +1,29 @@
-//! `weir config check` and `weir config schema`: what needs no router.
+//! `weir config check` and `weir config schema`: is a file right, and what may one be?
 //!
 //! Findings go to standard error in a compiler's form, or to standard output as JSON. Whether the
-//! machine has what the file names is not looked at: a file can be checked anywhere.
+//! machine has what the file names is not looked at, so that a file can be checked anywhere; with
+//! `--running` the running router looks at that, too.
 //! [`load`] does the same for commands that need the configuration.
 
 use std::io::Write;
 use std::path::Path;
 
+use weir_api::ConfigText;
 use weir_config::Config;
 
-use super::config_file::{check, name, refuse, report, tell, warnings};
-use crate::cli::ConfigFileArgs;
+use super::config_file::{check, name, refuse, report, tell, text, warnings};
+use crate::cli::{ConfigCheckArgs, ConfigFileArgs};
+use crate::client::client;
 use crate::failure::Failure;
 use crate::render::units;
 
 /// `weir config check`.
-pub(crate) fn execute(args: &ConfigFileArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
-    let name = name(&args.config);
-    let checked = match check(&args.config, args.skip_unsupported)? {
+pub(crate) fn execute(args: &ConfigCheckArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    if args.running {
+        return against_the_router(&args.file, socket, json, to);
+    }
+    let name = name(&args.file.config);
+    let checked = match check(&args.file.config, args.file.skip_unsupported)? {
         Ok(checked) => checked,
         Err(findings) => return Err(refuse(&name, &findings, json, to)),
     };
@@ -28,6 +34,22 @@ pub(crate) fn execute(args: &ConfigFileArgs, json: bool, to: &mut dyn Write) -> 
     let interfaces = units::count(checked.config.interfaces.len() as u64, "interface", "interfaces");
     let routes = units::count(checked.config.routes.len() as u64, "route", "routes");
     writeln!(to, "{name} is right: {interfaces}, {routes}{}", warnings(&checked.warnings))?;
+    Ok(())
+}
+
+/// The running router looks at the file, and at its machine.
+fn against_the_router(args: &ConfigFileArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    let name = name(&args.config);
+    let request = ConfigText { yaml: text(args, json, to)?, file: Some(name.clone()), skip_unsupported: args.skip_unsupported };
+    let checked = client(socket).config_check(&request)?;
+    if !checked.ok {
+        return Err(refuse(&name, &checked.findings, json, to));
+    }
+    if json {
+        return report(&name, &checked.findings, to);
+    }
+    tell(&checked.findings);
+    writeln!(to, "{name} is right for this router{}", warnings(&checked.findings))?;
     Ok(())
 }
 

@@ -55,10 +55,12 @@ fn list(what: &str, names: &[String], screen: &Screen) -> String {
 /// What a change did; `confirm` is the command that keeps it.
 pub(crate) fn applied(reply: &Applied, confirm: &str, screen: &Screen) -> String {
     let mut text = steps(&reply.steps, screen);
-    text += &if reply.steps.is_empty() {
-        format!("nothing to do: revision {} is so already\n", reply.revision)
-    } else {
-        format!("revision {} runs: {}\n", reply.revision, units::count(reply.steps.len() as u64, "step", "steps"))
+    let count = units::count(reply.steps.len() as u64, "step", "steps");
+    text += &match (reply.steps.is_empty(), reply.revision) {
+        (true, _) => "nothing to do: the router is so already\n".to_owned(),
+        // Revisions begin at 1.
+        (false, 0) => format!("done: {count}; this router keeps no history\n"),
+        (false, revision) => format!("revision {revision} runs: {count}\n"),
     };
     text += &restart(&reply.needs_restart, screen);
     if let Some(until) = reply.confirm_by {
@@ -109,7 +111,8 @@ pub(crate) fn diff(reply: &ConfigDiff, screen: &Screen) -> String {
 /// A configuration file: as it is where no person looks, harmless where one does.
 pub(crate) fn file(yaml: &str, screen: &Screen) -> String {
     if screen.width.is_none() {
-        return yaml.to_owned();
+        let end = if yaml.ends_with('\n') { "" } else { "\n" };
+        return format!("{yaml}{end}");
     }
     yaml.lines().map(|line| harmless(line) + "\n").collect()
 }

@@ -1,6 +1,6 @@
 //! Neighbours and routes.
 
-use weir_api::{Adjacency, NeighborState, Neighbors, PathReply, Routes};
+use weir_api::{Adjacency, Family, FibSummary, NeighborState, Neighbors, PathReply, Routes};
 
 use super::{Cell, Column, Screen, Style, Table, units};
 
@@ -67,4 +67,24 @@ fn path_cells(path: &PathReply) -> [Cell; 4] {
     let labels: String = path.labels.iter().map(|label| format!(" label {label}")).collect();
     let next_hop = path.next_hop.map_or_else(|| "-".to_owned(), |next_hop| next_hop.to_string());
     [(next_hop + &labels).into(), path.interface.as_deref().unwrap_or("-").into(), path.weight.into(), Cell::styled(path.adjacency, style)]
+}
+
+/// `show ip fib summary`: a line a table and source.
+pub(crate) fn summary(reply: &FibSummary, screen: &Screen) -> String {
+    let mut table = Table::new([Column::number("Table"), Column::text("Family"), Column::text("Source"), Column::number("Routes")]);
+    for fib in &reply.tables {
+        let family = match fib.family {
+            Family::Ipv4 => "ipv4",
+            Family::Ipv6 => "ipv6",
+            Family::Mpls => "mpls",
+        };
+        for routes in &fib.routes {
+            table.row([Cell::from(fib.table), family.into(), routes.source.into(), routes.count.into()]);
+        }
+        let all: u64 = fib.routes.iter().map(|routes| routes.count).sum();
+        table.row([Cell::from(fib.table), family.into(), Cell::styled("all", Style::Heading), all.into()]);
+    }
+    let adjacencies = units::count(reply.adjacencies, "next hop", "next hops");
+    let groups = units::count(reply.groups, "set of paths", "sets of paths");
+    format!("{}{adjacencies}, {groups}, {} of memory\n", table.draw(screen), units::memory(reply.memory_bytes))
 }

@@ -1,6 +1,6 @@
 //! Ports and their queues.
 
-use weir_api::{Hardware, HardwarePort, RxPlacement, UpDown};
+use weir_api::{Buffers, Hardware, HardwarePort, RxPlacement, UpDown};
 
 use super::{Cell, Column, Screen, Style, Table, harmless, units};
 
@@ -52,6 +52,36 @@ pub(crate) fn rx_placement(reply: &RxPlacement, screen: &Screen) -> String {
     for queue in &reply.queues {
         let core = queue.core.map_or_else(|| "any".to_owned(), |core| core.to_string());
         table.row([Cell::from(&queue.interface), queue.queue.into(), queue.worker.into(), core.into()]);
+    }
+    table.draw(screen)
+}
+
+/// `show buffers`: a line a pool.
+pub(crate) fn buffers(reply: &Buffers, screen: &Screen) -> String {
+    if reply.pools.is_empty() {
+        return "no packet memory\n".to_owned();
+    }
+    let mut table = Table::new([
+        Column::number("Pool"),
+        Column::number("Buffers"),
+        Column::number("Free"),
+        Column::number("In use"),
+        Column::number("Bytes each"),
+        Column::text("Memory"),
+        Column::number("Failures"),
+    ]);
+    for pool in &reply.pools {
+        let memory = units::memory(pool.buffers.saturating_mul(pool.buffer_bytes.into()));
+        let pages = if pool.hugepages { "on hugepages" } else { "on ordinary pages" };
+        table.row([
+            Cell::from(pool.pool),
+            pool.buffers.into(),
+            pool.free.into(),
+            units::percent(pool.buffers.saturating_sub(pool.free), pool.buffers).into(),
+            pool.buffer_bytes.into(),
+            format!("{memory} {pages}").into(),
+            Cell::styled(pool.failures, if pool.failures == 0 { Style::Plain } else { Style::Bad }),
+        ]);
     }
     table.draw(screen)
 }

@@ -96,10 +96,11 @@ fn one(interface: &Interface, screen: &Screen) -> String {
         line("address", address.to_string());
     }
     line("sflow", if interface.sflow { "sampled".to_owned() } else { "not sampled".to_owned() });
-    text += &traffic(interface).draw(screen).lines().map(|row| format!("  {row}\n")).collect::<String>();
+    let inner = Screen { width: screen.width.map(|width| width.saturating_sub(2)), ..*screen };
+    text += &traffic(interface).draw(&inner).lines().map(|row| format!("  {row}\n")).collect::<String>();
     let drops = drops(interface);
     if !drops.is_empty() {
-        text += &drops.draw(screen).lines().map(|row| format!("  {row}\n")).collect::<String>();
+        text += &drops.draw(&inner).lines().map(|row| format!("  {row}\n")).collect::<String>();
     }
     text
 }
@@ -126,9 +127,9 @@ fn traffic(interface: &Interface) -> Table {
         Column::text(""),
         Column::number("Packets"),
         Column::number("Bytes"),
-        Column::number("Unicast"),
-        Column::number("Multicast"),
-        Column::number("Broadcast"),
+        Column::number("Unicast").spare(3),
+        Column::number("Multicast").spare(2),
+        Column::number("Broadcast").spare(1),
         Column::number("Errors"),
     ]);
     let mut row = |name: &str, traffic: &Traffic, errors: u64| {

@@ -370,3 +370,76 @@ fn version_is_short() {
     let expected = "weir 0.1.0 (abc)\nprocess 7, up 1 min 30 s, 1 worker, configured by /etc/weir.yaml\n";
     assert_eq!(super::version::version(&version, &PIPE), expected);
 }
+
+#[test]
+fn memory_and_tables_are_summed_up() {
+    let pool = BufferPool { pool: 0, buffers: 16_384, free: 4096, buffer_bytes: 2560, hugepages: true, failures: 3 };
+    let expected = "\
+Pool  Buffers  Free  In use  Bytes each  Memory               Failures
+   0    16384  4096  75.0 %        2560  40 MiB on hugepages         3
+";
+    assert_eq!(super::hardware::buffers(&Buffers { pools: vec![pool] }, &PIPE), expected);
+    assert_eq!(super::hardware::buffers(&Buffers::default(), &PIPE), "no packet memory\n");
+    let routes = vec![RouteCount { source: RouteSource::Static, count: 1_000_000 }];
+    let tables = vec![FibTable { table: 0, family: Family::Ipv4, routes }];
+    let summary = FibSummary { tables, adjacencies: 1, groups: 2, memory_bytes: 1_610_612_736 };
+    let expected = "\
+Table  Family  Source   Routes
+    0  ipv4    static  1000000
+    0  ipv4    all     1000000
+1 next hop, 2 sets of paths, 1.5 GiB of memory
+";
+    assert_eq!(super::forwarding::summary(&summary, &PIPE), expected);
+}
+
+#[test]
+fn a_change_without_history_or_steps_is_told() {
+    let step = ConfigStep { group: StepGroup::Sync, kind: "k".to_owned(), object: "o".to_owned(), text: "set\x1b[2J".to_owned() };
+    let applied = Applied { steps: vec![step], ..Applied::default() };
+    let said = super::config::applied(&applied, "weir config confirm", &PIPE);
+    assert_eq!(said, "sync\n  ~ set\\u{1b}[2J\ndone: 1 step; this router keeps no history\n");
+    let said = super::config::applied(&Applied { revision: 9, ..Applied::default() }, "weir config confirm", &PIPE);
+    assert_eq!(said, "nothing to do: the router is so already\n");
+    let colour = Screen { width: Some(80), colour: true };
+    let said = super::config::diff(&ConfigDiff { diff: "-a\n+b\x07\n".to_owned() }, &colour);
+    assert_eq!(said, "\x1b[31m-a\x1b[0m\n\x1b[32m+b\\u{7}\x1b[0m\n");
+}
+
+/// A file goes out as it is, except onto a terminal, which it could command.
+#[test]
+fn a_file_is_a_file() {
+    assert_eq!(super::config::file("a: \"\x1b\"", &PIPE), "a: \"\x1b\"\n");
+    assert_eq!(super::config::file("a: \"\x1b\"\nb: 1\n", &terminal(80)), "a: \"\\u{1b}\"\nb: 1\n");
+}
+
+#[test]
+fn events_are_lines() {
+    let time = Timestamp::from_unix_ms(0);
+    let log = LogEvent { time, level: EventLevel::Warn, target: "t".to_owned(), message: "odd\x1b[2J".to_owned() };
+    assert_eq!(super::event::event(&Event::Log(log), &PIPE), "1970-01-01T00:00:00.000Z  warn      odd\\u{1b}[2J\n");
+    let (author, comment) = ("ada".to_owned(), "uplink".to_owned());
+    let change = ConfigEvent { time, what: ConfigEventKind::Expired, revision: 6, author, comment, confirm_by: None };
+    let said = super::event::event(&Event::Config(change), &PIPE);
+    assert_eq!(said, "1970-01-01T00:00:00.000Z  config    not confirmed in time: revision 6 runs again: uplink\n");
+    let lost = LostEvent { topic: Topic::Log, count: 3 };
+    assert_eq!(super::event::event(&Event::Lost(lost), &PIPE), "3 events of log were lost: this reader is too slow\n");
+}
+
+#[test]
+fn rates_have_units() {
+    use super::rates::{Rate, interfaces};
+    let rate = Rate {
+        interface: "wan".to_owned(),
+        link: UpDown::Up,
+        rx_packets: 812.4,
+        rx_bits: 9_876_543_210.0,
+        tx_packets: 1000.0,
+        tx_bits: 0.0,
+        drops: 1.0,
+    };
+    let expected = "\
+Interface  Link  RX packets/s  RX bit/s  TX packets/s  TX bit/s  Drops/s
+wan        up             812    9.88 G        1.00 k         0        1
+";
+    assert_eq!(interfaces(&[rate], &PIPE), expected);
+}

@@ -51,3 +51,13 @@ pub(crate) fn amount(number: f64) -> String {
         None => format!("{number:.0}"),
     }
 }
+
+/// Bytes of memory: `512 bytes`, `40 MiB`, `1.5 GiB`.
+pub(crate) fn memory(bytes: u64) -> String {
+    const STEPS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match STEPS.into_iter().find(|(step, _)| bytes >= *step) {
+        Some((step, unit)) if bytes.is_multiple_of(step) => format!("{} {unit}", bytes / step),
+        Some((step, unit)) => format!("{:.1} {unit}", bytes as f64 / step as f64),
+        None => count(bytes, "byte", "bytes"),
+    }
+}

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Arg;
-use weir_api::{Client, ClientError, Revision};
+use weir_api::{Client, ClientError, FibSummary, Revision};
 
 use super::tree::Known;
 use crate::cli::kind::{Kind, Source};
@@ -101,6 +101,11 @@ impl Known for Objects {
     }
 }
 
+fn is_large(summary: &FibSummary) -> bool {
+    let counts = summary.tables.iter().flat_map(|table| &table.routes).map(|routes| routes.count);
+    counts.sum::<u64>() > 20 * MOST as u64
+}
+
 fn read(client: &Client, source: Source) -> Result<Vec<Object>, ClientError> {
     let mut objects: Vec<Object> = match source {
         Source::Interfaces => {
@@ -115,6 +120,8 @@ fn read(client: &Client, source: Source) -> Result<Vec<Object>, ClientError> {
             let nodes = names.into_iter().map(|name| Object::new(name, ""));
             std::iter::once(Object::new("any", "from reception on")).chain(nodes).collect()
         }
+        // A full table is nothing to choose from, and too much to ask for at a key.
+        Source::Prefixes if client.fib_summary().is_ok_and(|summary| is_large(&summary)) => Vec::new(),
         Source::Prefixes => {
             let routes = client.routes(None, None)?.routes;
             routes.into_iter().take(MOST).map(|route| Object::new(route.prefix.to_string(), route.source.to_string())).collect()
