@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -439,6 +440,30 @@ pub(crate) fn raw(socket: &Path, request: &[u8]) -> String {
     let mut reply = Vec::new();
     let _ = stream.read_to_end(&mut reply);
     String::from_utf8_lossy(&reply).into_owned()
+}
+
+/// Asks over plain TCP, with a token or without.
+pub(crate) fn plain_tcp(address: SocketAddr, token: Option<&str>, method: &str, target: &str, body: &str) -> (u16, String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+    let length = body.len();
+    let request = format!("{method} {target} HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n{token}Content-Length: {length}\r\n\r\n{body}");
+    let _ = stream.write_all(request.as_bytes());
+    let mut reply = Vec::new();
+    let _ = stream.read_to_end(&mut reply);
+    let reply = String::from_utf8_lossy(&reply).into_owned();
+    let status = reply.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("no status in {reply:?}"));
+    let (head, text) = reply.split_once("\r\n\r\n").unwrap();
+    (status, text.to_owned(), head.to_ascii_lowercase())
+}
+
+/// Settings with a plain listener on loopback, and the tokens `look` and `do`.
+pub(crate) fn with_tcp(place: &Place) -> ServerSettings {
+    let mut settings = ServerSettings::new(place.socket());
+    settings.listeners.push(TcpListen { address: "127.0.0.1:0".parse().unwrap(), tls: None });
+    settings.tokens = vec![Token::of("monitor", "look", Role::ReadOnly), Token::of("robot", "do", Role::Admin)];
+    settings
 }
 
 /// Asks without the client: status and JSON body.
