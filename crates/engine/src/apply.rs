@@ -41,6 +41,12 @@ pub struct Applied {
 impl Control {
     /// Brings the router to `wanted`, or leaves it as it was.
     pub(crate) fn apply(&mut self, wanted: &weir_config::Config) -> Result<Applied, ApplyError> {
+        let result = self.apply_steps(wanted);
+        self.fail_at = None;
+        result
+    }
+
+    fn apply_steps(&mut self, wanted: &weir_config::Config) -> Result<Applied, ApplyError> {
         let steps = plan(&self.config, wanted);
         let mut applied = Applied::default();
         for (number, step) in steps.iter().enumerate() {
@@ -48,7 +54,8 @@ impl Control {
                 applied.needs_restart.push(change.section().to_owned());
                 continue;
             }
-            if let Err(reason) = self.carry_out_step(step) {
+            let result = if self.fail_at == Some(number) { Err("a test wants it so".to_owned()) } else { self.carry_out_step(step) };
+            if let Err(reason) = result {
                 self.undo(steps.get(..number).unwrap_or(&[]));
                 return Err(ApplyError { step: step.to_string(), reason });
             }
@@ -390,9 +397,11 @@ impl Control {
     }
 
     fn let_go(&mut self, via: &Via) {
+        let mut deeds = Vec::new();
         for (place, _) in self.places(via) {
-            self.neighbors.let_go(place);
+            self.neighbors.let_go(place, &mut deeds);
         }
+        self.carry_out(deeds);
     }
 }
 

@@ -85,6 +85,8 @@ pub(crate) struct Control {
     pub(crate) trace: TraceStore,
     pub(crate) events: EventBus,
     pub(crate) next_worker: usize,
+    /// The step of the next change that fails, for tests.
+    pub(crate) fail_at: Option<usize>,
 }
 
 /// sFlow's tap is the first of the graph.

@@ -129,6 +129,15 @@ impl NeighborTable {
         };
         deeds.push(Deed::Update(place, neighbor.state, neighbor.mac));
         deeds.push(Deed::Release(place));
+        self.drop_if_unneeded(place, deeds);
+    }
+
+    /// Nobody needs it and nobody knows it: it goes, as if it had never been.
+    fn drop_if_unneeded(&mut self, place: Place, deeds: &mut Vec<Deed>) {
+        if self.known.get(&place).is_some_and(|neighbor| neighbor.routes == 0 && neighbor.state == NeighborState::Incomplete) {
+            self.known.remove(&place);
+            deeds.push(Deed::Remove(place));
+        }
     }
 
     /// A route needs it from now on.
@@ -141,9 +150,10 @@ impl NeighborTable {
     }
 
     /// A route needs it no more.
-    pub(crate) fn let_go(&mut self, place: Place) {
+    pub(crate) fn let_go(&mut self, place: Place, deeds: &mut Vec<Deed>) {
         if let Some(neighbor) = self.known.get_mut(&place) {
             neighbor.routes = neighbor.routes.saturating_sub(1);
+            self.drop_if_unneeded(place, deeds);
         }
     }
 

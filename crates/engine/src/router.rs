@@ -187,6 +187,12 @@ impl Router {
         self.control().apply(wanted)
     }
 
+    /// Makes the next change fail at its step `number`, counted from 0, so that tests see it undone.
+    #[doc(hidden)]
+    pub fn fail_next_change_at(&self, number: usize) {
+        self.control().fail_at = Some(number);
+    }
+
     /// The control thread: what workers tell, neighbours, links, traces, reclamation.
     fn control_loop(&self) {
         let mut next_links = Instant::now();
@@ -365,6 +371,7 @@ fn make_control(
         trace: TraceStore::default(),
         events,
         next_worker: 0,
+        fail_at: None,
     };
     let start = control.config.sflow.clone();
     control.sflow.configure(&start, None).map_err(system("the sFlow agent cannot start"))?;

@@ -459,6 +459,10 @@ impl weir_api::Router for Router {
         self.plan(file)
     }
 
+    fn config_diff(&self, request: &weir_api::DiffRequest) -> Reply<weir_api::ConfigDiff> {
+        self.diff(request)
+    }
+
     fn config_apply(&self, request: &weir_api::ApplyRequest, caller: &Caller) -> Reply<weir_api::Applied> {
         self.apply_file(request, caller)
     }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use weir_api::{
-    ApplyRequest, Caller, ConfigText, Edit, ErrorCode, InterfacePatch, LockReason, RollbackRequest, Router as _, SflowPatch, UpDown,
+    ApplyRequest, Caller, ConfigText, DiffRequest, Edit, ErrorCode, InterfacePatch, LockReason, RollbackRequest, Router as _, SflowPatch,
+    UpDown,
 };
 use weir_config::check;
 use weir_engine::{Options, Router, Startup};
@@ -90,6 +91,7 @@ fn a_change_is_applied_dumped_and_taken_back() {
     let told: Vec<_> = history.revisions.iter().map(|it| (it.comment.as_str(), it.running, it.confirmed)).collect();
     assert_eq!(told, [("more", true, true), ("start with weir.yaml", false, true)]);
     assert_eq!(router.config_revision(applied.revision).unwrap().yaml, TWO);
+    assert!(!router.config_diff(&DiffRequest { revision: Some(1), yaml: None }).unwrap().diff.is_empty());
     let back = router.config_rollback(&RollbackRequest::default(), &caller()).unwrap();
     assert!(back.revision > applied.revision);
     assert_eq!((names(&router), mtu(&router)), (vec!["xe0".to_owned()], 1500));

@@ -74,8 +74,3 @@ fn step_view(step: &Step) -> ConfigStep {
         text: step.to_string(),
     }
 }
-
-/// A configuration as a file: JSON, which is YAML, too.
-pub(crate) fn text_of(config: &Config) -> String {
-    serde_json::to_string_pretty(config).unwrap_or_default()
-}

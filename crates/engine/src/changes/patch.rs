@@ -44,7 +44,7 @@ impl Router {
 
     /// Puts the edited value through the same checks as a file.
     fn edit(&self, wanted: &Config, what: String, caller: &Caller) -> Result<Applied, ApiError> {
-        let text = files::text_of(wanted);
+        let text = weir_config::to_yaml(wanted);
         let checked = files::read("edit", &text, false)?;
         let reason = Reason { author: caller.author(), comment: format!("edit of {what}"), confirm_seconds: None };
         self.change(checked.config, &text, &reason, checked.findings, caller)

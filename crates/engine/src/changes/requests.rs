@@ -1,8 +1,8 @@
 //! What the API asks of the configuration: look, compare, apply, confirm, go back.
 
 use weir_api::{
-    ApiError, Applied, ApplyRequest, Caller, ConfigChecked, ConfigDump, ConfigEventKind, ConfigPlan, ConfigText, Confirmed, ErrorCode,
-    RollbackRequest,
+    ApiError, Applied, ApplyRequest, Caller, ConfigChecked, ConfigDiff, ConfigDump, ConfigEventKind, ConfigPlan, ConfigText, Confirmed,
+    DiffRequest, ErrorCode, RollbackRequest,
 };
 use weir_config::{Config, plan};
 use weir_store::Why;
@@ -31,7 +31,7 @@ impl Router {
     }
 
     pub(crate) fn dump(&self) -> ConfigDump {
-        ConfigDump { yaml: files::text_of(&self.running_config()) }
+        ConfigDump { yaml: weir_config::to_yaml(&self.running_config()) }
     }
 
     pub(crate) fn check(&self, file: &ConfigText) -> ConfigChecked {
@@ -61,6 +61,22 @@ impl Router {
             needs_restart: files::restart_keys(&steps),
             steps: files::done_steps(&steps),
         })
+    }
+
+    pub(crate) fn diff(&self, request: &DiffRequest) -> Result<ConfigDiff, ApiError> {
+        let running = self.running_config();
+        let diff = match (&request.yaml, request.revision) {
+            (Some(yaml), _) => weir_config::diff("running", &running, "configuration", &files::read("configuration", yaml, true)?.config),
+            (None, Some(revision)) => {
+                let text = self.desk().book().text(revision)?;
+                let name = format!("revision {revision}");
+                weir_config::diff(&name, &files::read(&name, &text, true)?.config, "running", &running)
+            }
+            (None, None) => {
+                return Err(ApiError::new(ErrorCode::BadRequest, "nothing to compare with", "send \"yaml\" or \"revision\""));
+            }
+        };
+        Ok(ConfigDiff { diff })
     }
 
     pub(crate) fn apply_file(&self, request: &ApplyRequest, caller: &Caller) -> Result<Applied, ApiError> {

@@ -1,0 +1,152 @@
+//! From any configuration to any other, and back where something fails on the way.
+//!
+//! A running router is led through random configurations (seeded; loopbacks, null ports, cross connects,
+//! addresses, routes of several paths, static neighbours, sampling) and, one by one, through every ordered
+//! pair of the varied files of the configuration's own tests. After each change the plan to the same
+//! goal is empty and the dump means the goal. With a failure at each step of a change, the router
+//! must be found as it was: tables, numbers of groups and adjacencies, everything.
+
+use std::collections::BTreeSet;
+
+use weir_api::{ConfigText, Router as _};
+use weir_config::{Config, check, plan};
+use weir_engine::{Options, Router};
+
+/// xorshift64*: the same configurations for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % below
+    }
+
+    fn one_in(&mut self, parts: u64) -> bool {
+        self.next(parts) == 0
+    }
+
+    fn of<'a>(&mut self, words: &[&'a str]) -> &'a str {
+        words[self.next(words.len() as u64) as usize]
+    }
+}
+
+/// Some file; not every one is good.
+fn some_file(random: &mut Random) -> String {
+    let mut text = String::from("interfaces:\n");
+    let names: Vec<String> = (0..6).filter(|_| !random.one_in(3)).map(|number| format!("e{number}")).collect();
+    for (place, name) in names.iter().enumerate() {
+        let device = random.of(&["device: { driver: 'null' }, ", "device: { driver: 'null' }, ", ""]);
+        let mtu = random.of(&["", "", "mtu: 1400, ", "mtu: 9000, "]);
+        let state = random.of(&["", "", "state: down, "]);
+        let sflow = random.of(&["", "sflow: true, "]);
+        let mac = random.of(&["", "", "mac: '02:00:00:00:00:42', "]);
+        let about = random.of(&["", "description: some, ", "description: other, "]);
+        let l3 = match random.next(5) {
+            0 => format!("l2xc: e{}, ", random.next(6)),
+            1 => String::new(),
+            2 => format!("addresses: [ 10.{place}.0.1/24, 10.{place}.1.1/24 ], "),
+            3 => format!("addresses: [ 10.{}.0.1/24 ], ", random.next(6)),
+            _ => format!("addresses: [ 10.{place}.0.{}/24 ], ", 1 + random.next(3)),
+        };
+        text += &format!("  {name}: {{ {device}{mtu}{state}{sflow}{mac}{about}{l3} }}\n");
+    }
+    if random.one_in(2) {
+        text += &format!("loopbacks:\n  loop0: {{ addresses: [ 192.0.2.{}/32 ] }}\n", 1 + random.next(2));
+    }
+    text += "routes:\n";
+    for number in 0..random.next(8) {
+        let via = match random.next(4) {
+            0 => "blackhole".to_owned(),
+            1 => format!("10.{}.0.9", random.next(6)),
+            2 => format!("[ {{ next-hop: 10.{}.0.9 }}, {{ next-hop: 10.{}.0.8, weight: 3 }} ]", random.next(6), random.next(6)),
+            _ => format!("[ {{ next-hop: 10.{}.0.7, weight: {} }} ]", random.next(6), 1 + random.next(2)),
+        };
+        text += &format!("  - {{ prefix: 20.{number}.0.0/16, via: {via} }}\n");
+    }
+    text += "neighbors:\n";
+    for number in 0..random.next(4) {
+        let (interface, last) = (random.next(6), random.next(2));
+        text += &format!("  - {{ interface: e{interface}, address: 10.{number}.0.9, mac: '02:00:00:00:01:0{last}' }}\n");
+    }
+    text += &format!("sflow: {{ sampling-rate: {} }}\n", [0, 1, 100, 10_000][random.next(4) as usize]);
+    // Lists that stay empty are no lists.
+    text.replace("routes:\nneighbors", "neighbors").replace("neighbors:\nsflow", "sflow").replace("interfaces:\nloopb", "loopb")
+}
+
+fn some_config(random: &mut Random) -> Config {
+    loop {
+        if let Ok((config, _)) = check("random.yaml", &some_file(random)) {
+            return config;
+        }
+    }
+}
+
+/// A configuration as a file: JSON is YAML, too.
+fn file_of(config: &Config) -> String {
+    serde_json::to_string(config).unwrap()
+}
+
+/// What there is to see of a router that a change could have left behind.
+fn picture(router: &Router) -> String {
+    let interfaces: Vec<_> =
+        router.interfaces().unwrap().interfaces.iter().map(|it| format!("{} {} {:?}", it.index, it.name, it.mac)).collect();
+    let neighbors: BTreeSet<_> =
+        router.neighbors().unwrap().neighbors.iter().map(|it| format!("{} {} {:?}", it.interface, it.address, it.mac)).collect();
+    let summary = router.fib_summary().unwrap();
+    format!(
+        "{}\n{interfaces:?}\n{neighbors:?}\n{:?}\n{} adjacencies, {} groups, {:?}\n{:?}",
+        router.config().unwrap(),
+        routes(router),
+        summary.adjacencies,
+        summary.groups,
+        summary.tables,
+        router.sflow().unwrap().settings
+    )
+}
+
+/// Routes with their paths, without the numbers that groups happen to have.
+fn routes(router: &Router) -> BTreeSet<String> {
+    let route = |route: weir_api::Route| {
+        let paths: BTreeSet<_> = route.paths.iter().map(|path| serde_json::to_string(path).unwrap()).collect();
+        format!("{} {:?} {paths:?}", route.prefix, route.source)
+    };
+    router.routes().unwrap().routes.into_iter().map(route).collect()
+}
+
+fn reaches(router: &Router, goal: &Config) {
+    let steps = plan(&check("now", &router.config_dump().unwrap().yaml).unwrap().0, goal);
+    let steps: Vec<_> = steps.iter().map(ToString::to_string).collect();
+    assert!(steps.is_empty(), "the dump is not the goal: {steps:?}");
+    let left = router.config_plan(&ConfigText { yaml: file_of(goal), ..ConfigText::default() }).unwrap().steps;
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn random_configurations_lead_to_each_other_and_failures_lead_back() {
+    let (rounds, most) = if std::env::var_os("WEIR_LONG").is_some() { (200, usize::MAX) } else { (25, 12) };
+    for seed in 1..=2 {
+        let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
+        let first = some_config(&mut random);
+        let router = Router::start(&first, &Options::default()).unwrap();
+        let mut now = first;
+        for round in 0..rounds {
+            let goal = some_config(&mut random);
+            let steps = plan(&now, &goal).len();
+            let before = picture(&router);
+            for fail_at in (0..steps).step_by(steps.div_ceil(most).max(1)) {
+                router.fail_next_change_at(fail_at);
+                router.apply(&goal).unwrap_err();
+                assert_eq!(picture(&router), before, "seed {seed}, round {round}, failure at step {fail_at} of {steps}");
+            }
+            router.apply(&goal).unwrap_or_else(|error| panic!("{error}\n{}\n{}", file_of(&now), file_of(&goal)));
+            reaches(&router, &goal);
+            now = goal;
+        }
+        router.apply(&Config::start_of(&now)).unwrap();
+        let empty = router.fib_summary().unwrap();
+        assert_eq!(empty.tables[0].routes, [], "{:?}", router.routes().unwrap());
+        router.stop();
+    }
+}
