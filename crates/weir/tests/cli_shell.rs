@@ -201,6 +201,11 @@ fn tab_completes_words_and_names() {
     terminal.press("1\r");
     terminal.expect("lan1 on");
     terminal.prompt();
+    terminal.press("trace add ip4-lo\t");
+    terminal.expect("ip4-lo");
+    terminal.press("o\t5\r");
+    terminal.expect("recording 5 packets from node ip4-lookup on");
+    terminal.prompt();
     terminal.press("show ip fib 198\t");
     terminal.expect("198.51.100.0/24");
     terminal.press("\r");
@@ -313,6 +318,42 @@ fn the_history_is_kept_and_is_the_users_own() {
     assert!(terminal.end().success());
     let lines = fs::read_to_string(place.history()).unwrap().lines().count();
     assert!(lines <= 1010, "{lines}");
+}
+
+#[test]
+fn the_configuration_is_changed_and_confirmed() {
+    let (place, _router, mut terminal) = shell();
+    let file = place.folder.join("weir.yaml").display().to_string();
+    terminal.press(&format!("config plan -c {file}\r"));
+    terminal.expect("nothing to do");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("to the world", "uplink")).unwrap();
+    terminal.prompt();
+    terminal.press(&format!("config apply -c {file} --confirm 60s\r"));
+    terminal.expect("~ describe interface wan as \"uplink\"");
+    terminal.expect("it is undone in 1 min 0 s");
+    terminal.prompt();
+    terminal.press("set interface state lan0 down\r");
+    terminal.expect("waits to be confirmed");
+    terminal.prompt();
+    terminal.press("config confirm\r");
+    terminal.expect("stays");
+    terminal.prompt();
+    terminal.press("set interface state lan0 down\r");
+    terminal.expect("- set interface lan0 down");
+    terminal.prompt();
+    terminal.press("sflow sampling-rate 500\r");
+    terminal.expect("10000 -> 500");
+    terminal.prompt();
+    terminal.press("sh sflow\r");
+    terminal.expect("1 in 500");
+    terminal.prompt();
+    // What it dumps is a file whose plan is empty.
+    let dumped = Command::new(WEIR).args(["config", "dump", "--socket"]).arg(place.socket()).output().unwrap();
+    let copy = place.folder.join("copy.yaml");
+    fs::write(&copy, dumped.stdout).unwrap();
+    terminal.press(&format!("config plan -c {}\r", copy.display()));
+    terminal.expect("nothing to do");
 }
 
 /// A router that listens and never answers: Ctrl-C gives the keyboard back.

@@ -115,6 +115,9 @@ fn read(client: &Client, source: Source) -> Result<Vec<Object>, ClientError> {
         Source::Nodes => {
             let workers = client.runtime()?.workers;
             let mut names: Vec<String> = workers.into_iter().flat_map(|worker| worker.nodes).map(|node| node.name).collect();
+            // A router tells the nodes that did something; those of this version may be waited for.
+            let graph = weir_nodes::graph(weir_nodes::IcmpLimit::default());
+            names.extend(graph.specs().iter().map(|spec| spec.name.to_owned()));
             names.sort_unstable();
             names.dedup();
             let nodes = names.into_iter().map(|name| Object::new(name, ""));

@@ -1,6 +1,7 @@
 //! The walk through the table of commands, and what comes of it: shortened words, Tab, `?`.
 
 use clap::CommandFactory;
+use proptest::prelude::*;
 
 use super::help::help;
 use super::objects::Objects;
@@ -181,4 +182,25 @@ fn a_silent_router_keeps_nobody_waiting() {
     std::fs::remove_file(&place).unwrap();
     assert!(waited >= std::time::Duration::from_millis(200), "{waited:?}");
     assert!(all < std::time::Duration::from_secs(10), "{all:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever is typed: the walk, Tab and `?` have an answer.
+    #[test]
+    fn any_line_can_be_asked_about(line in "((show|sh|int|interface|config|apply|-c|--json|--socket=|--|trace|add|x|[a-z]{0,3}|'|\"|#|-[a-z]{0,2}|\\PC{0,3}) ?){0,8}") {
+        thread_local!(static TREE: Command = shell_tree());
+        TREE.with(|tree| {
+            let _ = help(tree, &line, &nobody(), &Screen { width: Some(40), colour: true });
+            let split = split::split(&line);
+            if let Some((words, word, start)) = split.unfinished(&line) {
+                let mut words = words.to_vec();
+                assert!(line.is_char_boundary(start));
+                if let Ok(position) = Position::after(tree, &mut words, &NothingKnown) {
+                    let _ = suggest(&position, word, &nobody());
+                }
+            }
+        });
+    }
 }
