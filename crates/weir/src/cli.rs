@@ -7,6 +7,7 @@
 //! `kind.rs`, by the name that the help gives it. Nothing is done here: `dispatch.rs` hands parsed
 //! commands to `commands/` (what works by itself) and to `client.rs` (what asks a running router).
 
+mod at;
 mod change;
 mod config;
 pub(crate) mod kind;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+pub(crate) use at::*;
 pub(crate) use change::*;
 pub(crate) use config::*;
 pub(crate) use show::*;
@@ -51,9 +53,9 @@ Exit codes:
 #[derive(Debug, Parser)]
 #[command(name = "weir", version, about = ABOUT, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub(crate) struct Cli {
-    /// The router's socket [default: /run/weir/api.sock; for `run`, the file's `api.socket`]
-    #[arg(long, global = true, hide_env_values = true, env = "WEIR_SOCKET", value_name = "SOCKET", value_hint = ValueHint::FilePath)]
-    pub(crate) socket: Option<PathBuf>,
+    /// Which router.
+    #[command(flatten)]
+    pub(crate) at: Where,
 
     /// Print JSON instead of text for people
     #[arg(long, global = true)]

@@ -3,24 +3,14 @@
 //! Each asks once, and prints the reply as JSON just as it came, or as a table.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use weir_api::{Clear, Client, Trace, TraceRequest};
 
-use crate::cli::{ClearWhat, InterfaceAspect, RouteAspect, Show, ShowArgs, ShowIp, TraceAddArgs, TraceCommand, TraceShowArgs};
+use crate::cli::{ClearWhat, InterfaceAspect, RouteAspect, Show, ShowArgs, ShowIp, TraceAddArgs, TraceCommand, TraceShowArgs, Where};
 use crate::commands::{events, monitor};
 use crate::failure::Failure;
 use crate::render::{self, Screen};
-
-/// Where the router is when nobody says: where a configuration without `api.socket` puts it.
-pub(crate) fn default_socket() -> PathBuf {
-    weir_config::Api::default().socket
-}
-
-pub(crate) fn client(socket: Option<&Path>) -> Client {
-    Client::new(socket.map_or_else(default_socket, Path::to_owned))
-}
 
 /// Where the output of a `show` goes, and in which form.
 pub(crate) struct Output<'a> {
@@ -52,11 +42,11 @@ impl<'a> Output<'a> {
 }
 
 /// `weir show`.
-pub(crate) fn show(args: &ShowArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn show(args: &ShowArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     if let Show::Events(what) = &args.what {
-        return events::execute(what, socket, json, to);
+        return events::execute(what, at, json, to);
     }
-    let client = client(socket);
+    let client = at.client()?;
     let Some(interval) = args.watch else {
         return show_once(&client, &args.what, &mut Output::new(json, to));
     };
@@ -123,8 +113,8 @@ fn show_trace(client: &Client, what: &TraceShowArgs, output: &mut Output<'_>) ->
 }
 
 /// `weir clear`.
-pub(crate) fn clear(what: ClearWhat, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
-    let client = client(socket);
+pub(crate) fn clear(what: ClearWhat, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    let client = at.client()?;
     let cleared = match what {
         ClearWhat::Interface => client.clear(Clear::Interfaces)?.cleared.word(),
         ClearWhat::Runtime => client.clear(Clear::Runtime)?.cleared.word(),
@@ -138,8 +128,8 @@ pub(crate) fn clear(what: ClearWhat, socket: Option<&Path>, json: bool, to: &mut
 }
 
 /// `weir trace`.
-pub(crate) fn trace(what: &TraceCommand, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
-    let client = client(socket);
+pub(crate) fn trace(what: &TraceCommand, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    let client = at.client()?;
     let mut output = Output::new(json, to);
     match what {
         TraceCommand::Add(args) => trace_add(&client, args, &mut output),

@@ -11,31 +11,31 @@ use crate::{client, commands, shell};
 
 /// Does what a command line says. Without a command there is nothing to do.
 pub(crate) fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
-    let (socket, json) = (cli.socket.as_deref(), cli.json);
+    let (at, json) = (&cli.at, cli.json);
     let Some(command) = &cli.command else { return Ok(()) };
     match command {
-        Command::Run(args) => commands::run::execute(args, socket, to),
-        Command::Config(ConfigCommand::Check(args)) => commands::config_check::execute(args, socket, json, to),
-        Command::Config(ConfigCommand::Plan(args)) => commands::config_plan::plan(args, socket, json, to),
-        Command::Config(ConfigCommand::Diff(args)) => commands::config_plan::diff(args, socket, json, to),
-        Command::Config(ConfigCommand::Apply(args)) => commands::config_apply::apply(args, socket, json, to),
-        Command::Config(ConfigCommand::Confirm) => commands::config_apply::confirm(socket, json, to),
-        Command::Config(ConfigCommand::Rollback(args)) => commands::config_apply::rollback(args, socket, json, to),
-        Command::Config(ConfigCommand::Dump(args)) => commands::config_history::dump(args, socket, json, to),
-        Command::Config(ConfigCommand::History(args)) => commands::config_history::history(args, socket, json, to),
+        Command::Run(args) => commands::run::execute(args, at.socket.as_deref(), to),
+        Command::Config(ConfigCommand::Check(args)) => commands::config_check::execute(args, at, json, to),
+        Command::Config(ConfigCommand::Plan(args)) => commands::config_plan::plan(args, at, json, to),
+        Command::Config(ConfigCommand::Diff(args)) => commands::config_plan::diff(args, at, json, to),
+        Command::Config(ConfigCommand::Apply(args)) => commands::config_apply::apply(args, at, json, to),
+        Command::Config(ConfigCommand::Confirm) => commands::config_apply::confirm(at, json, to),
+        Command::Config(ConfigCommand::Rollback(args)) => commands::config_apply::rollback(args, at, json, to),
+        Command::Config(ConfigCommand::Dump(args)) => commands::config_history::dump(args, at, json, to),
+        Command::Config(ConfigCommand::History(args)) => commands::config_history::history(args, at, json, to),
         Command::Config(ConfigCommand::Schema) => commands::config_check::schema(to),
-        Command::Set(what) => commands::set::execute(what, socket, json, to),
-        Command::Show(args) => client::show(args, socket, json, to),
-        Command::Clear(args) => client::clear(args.what, socket, json, to),
-        Command::Trace(args) => client::trace(&args.what, socket, json, to),
-        Command::Monitor(what) => commands::monitor::execute(what, socket, json, to),
-        Command::Exec(args) => shell::exec::execute(args, socket, json, to),
+        Command::Set(what) => commands::set::execute(what, at, json, to),
+        Command::Show(args) => client::show(args, at, json, to),
+        Command::Clear(args) => client::clear(args.what, at, json, to),
+        Command::Trace(args) => client::trace(&args.what, at, json, to),
+        Command::Monitor(what) => commands::monitor::execute(what, at, json, to),
+        Command::Exec(args) => shell::exec::execute(args, at, json, to),
         Command::Demo(args) => commands::demo::execute(args, to),
         Command::Bench(args) => commands::bench::execute(args, to),
         Command::Sflow(SflowCommand::Decode(args)) => commands::sflow_decode::execute(args, json, to),
-        Command::Sflow(setting) => commands::set::sflow(setting, socket, json, to),
+        Command::Sflow(setting) => commands::set::sflow(setting, at, json, to),
         Command::Completions { shell } => commands::completions::execute(*shell, to),
         Command::Man(args) => commands::man::execute(args, to),
-        Command::Complete(args) => shell::complete::execute(args, socket, to),
+        Command::Complete(args) => shell::complete::execute(args, at, to),
     }
 }

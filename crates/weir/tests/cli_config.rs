@@ -445,3 +445,49 @@ fn events_are_told_as_they_happen() {
     let counters = scene.json("show events counters -n 1");
     assert_eq!(counters["event"], "counters");
 }
+
+/// A router elsewhere: over TLS with a token from a file or the environment.
+#[test]
+fn a_router_elsewhere_is_asked_over_tls() {
+    let place = Place::new();
+    let pair = rcgen::KeyPair::generate().unwrap();
+    let paper = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&pair).unwrap();
+    let ca = place.file("router.pem", &paper.pem());
+    let tls = Tls {
+        certificate: ca.clone().into(),
+        key: place.file("router.key", &pair.serialize_pem()).into(),
+        client_ca: None,
+        client_role: Role::ReadOnly,
+    };
+    let mut settings = ServerSettings::new(place.0.join("api.sock"));
+    let loopback = "127.0.0.1:0".parse().unwrap();
+    settings.listeners = vec![TcpListen { address: loopback, tls: Some(tls) }, TcpListen { address: loopback, tls: None }];
+    settings.tokens = vec![Token::of("ada", "do", Role::Admin), Token::of("eve", "look", Role::ReadOnly)];
+    let server = Server::serve(&settings, Arc::new(Pretender::default())).unwrap();
+    let [encrypted, plain] = server.tcp_addresses() else { panic!("two addresses") };
+    let router = format!("--router localhost:{} --ca {ca}", encrypted.port());
+    let token = place.file("token", "do\n");
+    let ask = |token: &str, line: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        command.args(line.split_whitespace()).env("WEIR_TOKEN", token).env_remove("WEIR_SOCKET").env_remove("WEIR_CA");
+        let output = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    assert_eq!(ask("look", &format!("{router} config dump")).1, "# as it runs\ninterfaces: {}\n");
+    let (code, said, error) = ask("look", &format!("{router} set interface state wan down"));
+    assert!(code == Some(1) && said.is_empty() && error.starts_with("weir: "), "{code:?} {error}");
+    let file = place.file("new.yaml", "interfaces: {}\n");
+    let (code, said, _) = ask("", &format!("{router} --token-file {token} config apply -c {file} --confirm 60s"));
+    assert!(code == Some(0) && said.ends_with(&format!("weir {router} --token-file {token} config confirm\n")), "{said}");
+    assert_eq!(ask("do", &format!("{router} complete fish -- show interface w")).1, "wan\t\n");
+    assert_eq!(ask("do", &format!("complete fish -- {router} show interface w")).1, "wan\t\n");
+    assert_eq!(ask("look", &format!("--router {plain} config dump")).0, Some(0));
+    for (token, line) in [("", format!("{router} config dump")), ("wrong", format!("--router {plain} config dump"))] {
+        assert_eq!(ask(token, &line).0, Some(1), "{line}");
+    }
+    let unasked = ask("look", &format!("--router localhost:{} config dump", encrypted.port()));
+    assert_eq!(unasked.0, Some(3), "without the CA it is not TLS: {unasked:?}");
+    let (code, _, error) = ask("do", &format!("{router} --token-file {}/none config dump", place.0.display()));
+    assert!(code == Some(1) && error.contains("cannot read"), "{error}");
+}

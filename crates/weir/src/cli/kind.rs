@@ -51,6 +51,7 @@ pub(crate) const KINDS: &[Kind] = &[
     kind("CASE", Source::BenchCases, "the name of a measurement"),
     kind("FILE", Source::Files, "a file; where it says so, - is standard input"),
     kind("DIR", Source::Folders, "a folder"),
+    kind("HOST:PORT", Source::Nothing, "a router's TCP address, as 192.0.2.1:8443"),
     kind("SOCKET", Source::Files, "the Unix socket of a running router"),
     kind("DURATION", Source::Nothing, "a time as 500ms, 90s, 5m or 1h; a number alone means seconds"),
     kind("SECONDS", Source::Nothing, "a number of seconds"),

@@ -46,7 +46,7 @@ fn everything_is_explained() {
 /// The help names the socket's default place, which is the configuration's.
 #[test]
 fn the_default_socket_is_told() {
-    let default = crate::client::default_socket().display().to_string();
+    let default = default_socket().display().to_string();
     let help = Cli::command().render_help().to_string();
     assert!(help.contains(&default), "{help}");
 }
@@ -116,7 +116,7 @@ fn json_and_socket_may_stand_anywhere() {
         ["weir --socket /s show --json interface wan", "weir show interface wan --json --socket /s", "weir show --json ip fib --socket /s"]
     {
         let cli = parse(line);
-        assert_eq!(cli.socket.as_deref(), Some("/s".as_ref()), "{line}");
+        assert_eq!(cli.at.socket.as_deref(), Some("/s".as_ref()), "{line}");
         assert!(cli.json && matches!(cli.command, Some(Command::Show(_))), "{line}");
     }
 }

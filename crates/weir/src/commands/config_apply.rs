@@ -11,15 +11,15 @@ use weir_api::{Applied, ApplyRequest, RollbackRequest};
 
 use super::config_file::{name, refused, tell, text};
 use super::config_plan;
-use crate::cli::{ConfigApplyArgs, ConfigRollbackArgs};
-use crate::client::{Output, client, default_socket};
+use crate::cli::{ConfigApplyArgs, ConfigRollbackArgs, Where};
+use crate::client::Output;
 use crate::failure::Failure;
 use crate::render;
 
 /// `weir config apply`.
-pub(crate) fn apply(args: &ConfigApplyArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn apply(args: &ConfigApplyArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     if args.dry_run {
-        let plan = config_plan::ask(&args.file, socket, json, to)?;
+        let plan = config_plan::ask(&args.file, at, json, to)?;
         if !json {
             tell(&plan.findings);
         }
@@ -34,18 +34,18 @@ pub(crate) fn apply(args: &ConfigApplyArgs, socket: Option<&Path>, json: bool, t
         confirm_seconds: args.confirm.map(seconds),
         skip_unsupported: args.file.skip_unsupported,
     };
-    let applied = client(socket).config_apply(&request).map_err(|error| refused(file, error, json, to))?;
-    done(&applied, socket, json, to)
+    let applied = at.client()?.config_apply(&request).map_err(|error| refused(file, error, json, to))?;
+    done(&applied, at, json, to)
 }
 
 /// `weir config confirm`.
-pub(crate) fn confirm(socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
-    let confirmed = client(socket).config_confirm()?;
+pub(crate) fn confirm(at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    let confirmed = at.client()?.config_confirm()?;
     Output::new(json, to).put(&confirmed, |confirmed, _| format!("revision {} stays\n", confirmed.revision))
 }
 
 /// `weir config rollback`.
-pub(crate) fn rollback(args: &ConfigRollbackArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn rollback(args: &ConfigRollbackArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     let request = RollbackRequest {
         revision: args.revision,
         steps_back: args.back,
@@ -54,8 +54,8 @@ pub(crate) fn rollback(args: &ConfigRollbackArgs, socket: Option<&Path>, json: b
         confirm_seconds: args.confirm.map(seconds),
     };
     let earlier = || args.revision.map_or_else(|| "the earlier revision".to_owned(), |revision| format!("revision {revision}"));
-    let applied = client(socket).config_rollback(&request).map_err(|error| refused(Path::new(&earlier()), error, json, to))?;
-    done(&applied, socket, json, to)
+    let applied = at.client()?.config_rollback(&request).map_err(|error| refused(Path::new(&earlier()), error, json, to))?;
+    done(&applied, at, json, to)
 }
 
 fn seconds(duration: Duration) -> u32 {
@@ -63,11 +63,10 @@ fn seconds(duration: Duration) -> u32 {
 }
 
 /// Tells what was done.
-pub(super) fn done(applied: &Applied, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(super) fn done(applied: &Applied, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     if !json {
         tell(&applied.findings);
     }
-    let socket = socket.filter(|socket| *socket != default_socket());
-    let option = socket.map_or_else(String::new, |socket| format!("--socket {} ", socket.display()));
-    Output::new(json, to).put(applied, |applied, screen| render::config::applied(applied, &format!("weir {option}config confirm"), screen))
+    let confirm = format!("weir {}config confirm", at.options());
+    Output::new(json, to).put(applied, |applied, screen| render::config::applied(applied, &confirm, screen))
 }

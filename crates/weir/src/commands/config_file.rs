@@ -13,7 +13,7 @@ use crate::failure::{Failure, REFUSED};
 use crate::render::units;
 
 /// A finding, from here or from a router.
-pub(super) trait Told: Serialize {
+pub(crate) trait Told: Serialize {
     /// Whether the file is refused for it.
     fn is_error(&self) -> bool;
     /// As a compiler prints it.
@@ -50,12 +50,12 @@ struct Report<'a, F> {
 }
 
 /// The name of a file in messages.
-pub(super) fn name(file: &Path) -> String {
+pub(crate) fn name(file: &Path) -> String {
     if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() }
 }
 
 /// The file's bytes, and not many more than are looked at: `/dev/zero` is a file, too.
-pub(super) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+pub(crate) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
     let most = weir_config::Limits::default().bytes.saturating_add(1) as u64;
     let mut bytes = Vec::new();
     let read = if file == Path::new("-") {
@@ -91,7 +91,7 @@ pub(super) fn refused(file: &Path, error: ClientError, json: bool, to: &mut dyn 
 }
 
 /// Tells why a file is refused.
-pub(super) fn refuse(name: &str, findings: &[impl Told], json: bool, to: &mut dyn Write) -> Failure {
+pub(crate) fn refuse(name: &str, findings: &[impl Told], json: bool, to: &mut dyn Write) -> Failure {
     if json {
         return match report(name, findings, to) {
             Ok(()) => Failure::Told(REFUSED),
@@ -111,7 +111,7 @@ pub(super) fn report(name: &str, findings: &[impl Told], to: &mut dyn Write) -> 
 }
 
 /// Tells findings on standard error, where a reader that went away is nobody's loss.
-pub(super) fn tell(findings: &[impl Told]) {
+pub(crate) fn tell(findings: &[impl Told]) {
     let mut to = io::stderr().lock();
     for finding in findings {
         if writeln!(to, "{}\n", finding.text()).is_err() {

@@ -11,17 +11,17 @@ use weir_api::{ConfigPlan, ConfigStep, ConfigText, DiffRequest, StepGroup};
 use weir_config::{Config, Phase, Step};
 
 use super::config_file::{check, name, read, refuse, refused, tell, text};
-use crate::cli::{ConfigDiffArgs, ConfigFileArgs, ConfigPlanArgs};
-use crate::client::{Output, client};
+use crate::cli::{ConfigDiffArgs, ConfigFileArgs, ConfigPlanArgs, Where};
+use crate::client::Output;
 use crate::failure::Failure;
 use crate::render;
 
 /// `weir config plan`.
-pub(crate) fn plan(args: &ConfigPlanArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn plan(args: &ConfigPlanArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     let plan = match &args.from {
         Some(from) => offline(&args.file, Some(from), json, to)?,
         None if args.offline => offline(&args.file, None, json, to)?,
-        None => ask(&args.file, socket, json, to)?,
+        None => ask(&args.file, at, json, to)?,
     };
     if !json {
         tell(&plan.findings);
@@ -30,10 +30,10 @@ pub(crate) fn plan(args: &ConfigPlanArgs, socket: Option<&Path>, json: bool, to:
 }
 
 /// The running router's plan for a file.
-pub(super) fn ask(args: &ConfigFileArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<ConfigPlan, Failure> {
+pub(super) fn ask(args: &ConfigFileArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<ConfigPlan, Failure> {
     let yaml = text(args, json, to)?;
     let request = ConfigText { yaml, file: Some(name(&args.config)), skip_unsupported: args.skip_unsupported };
-    client(socket).config_plan(&request).map_err(|error| refused(&args.config, error, json, to))
+    at.client()?.config_plan(&request).map_err(|error| refused(&args.config, error, json, to))
 }
 
 fn offline(args: &ConfigFileArgs, from: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<ConfigPlan, Failure> {
@@ -74,7 +74,7 @@ fn view(step: &Step) -> ConfigStep {
 }
 
 /// `weir config diff`.
-pub(crate) fn diff(args: &ConfigDiffArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn diff(args: &ConfigDiffArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     let request = match &args.config {
         Some(file) => {
             let bytes = read(file)?;
@@ -84,6 +84,6 @@ pub(crate) fn diff(args: &ConfigDiffArgs, socket: Option<&Path>, json: bool, to:
         None => DiffRequest { yaml: None, revision: args.revision },
     };
     let file = args.config.as_deref().unwrap_or_else(|| Path::new("the revision"));
-    let diff = client(socket).config_diff(&request).map_err(|error| refused(file, error, json, to))?;
+    let diff = at.client()?.config_diff(&request).map_err(|error| refused(file, error, json, to))?;
     Output::new(json, to).put(&diff, render::config::diff)
 }

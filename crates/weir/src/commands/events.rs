@@ -4,14 +4,12 @@
 //! Ctrl-C. A reader that is left behind ends at the router's next sign of life.
 
 use std::io::Write;
-use std::path::Path;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use weir_api::{EventRequest, Topic};
 
-use crate::cli::{EventTopic, MonitorEventsArgs};
-use crate::client::client;
+use crate::cli::{EventTopic, MonitorEventsArgs, Where};
 use crate::failure::Failure;
 use crate::render::{self, Screen};
 
@@ -19,12 +17,12 @@ use crate::render::{self, Screen};
 const WAITING: usize = 64;
 
 /// Does it.
-pub(crate) fn execute(args: &MonitorEventsArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn execute(args: &MonitorEventsArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     let request = EventRequest { topics: topics(&args.topics), interval_ms: None, interface: args.interface.clone() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::said)?;
     let mut interrupt = runtime.block_on(async { signal(SignalKind::interrupt()) }).map_err(Failure::said)?;
     let mut terminate = runtime.block_on(async { signal(SignalKind::terminate()) }).map_err(Failure::said)?;
-    let events = client(socket).events(&request)?;
+    let events = at.client()?.events(&request)?;
     let (told, mut heard) = mpsc::channel(WAITING);
     let read = move || {
         // Nobody listens any more: enough was read.

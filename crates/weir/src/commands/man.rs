@@ -122,7 +122,7 @@ fn section(command: &Command, text: &mut String) {
 }
 
 fn is_everywhere(argument: &Arg) -> bool {
-    argument.is_global_set() && ["socket", "json"].contains(&argument.get_id().as_str())
+    argument.is_global_set() && ["socket", "router", "ca", "token_file", "json"].contains(&argument.get_id().as_str())
 }
 
 fn argument_row(argument: &Arg, text: &mut String) {

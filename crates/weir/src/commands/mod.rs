@@ -4,7 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod config_apply;
 pub(crate) mod config_check;
-mod config_file;
+pub(crate) mod config_file;
 pub(crate) mod config_history;
 pub(crate) mod config_plan;
 pub(crate) mod demo;

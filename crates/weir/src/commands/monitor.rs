@@ -6,27 +6,25 @@
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
 use weir_api::Interface;
 
-use crate::cli::{Monitor, MonitorInterfaceArgs};
-use crate::client;
+use crate::cli::{Monitor, MonitorInterfaceArgs, Where};
 use crate::failure::Failure;
 use crate::render::{self, Screen, rates::Rate};
 
 /// Does it.
-pub(crate) fn execute(what: &Monitor, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn execute(what: &Monitor, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     match what {
-        Monitor::Interface(args) => interfaces(args, socket, json, to),
-        Monitor::Events(args) => super::events::execute(args, socket, json, to),
+        Monitor::Interface(args) => interfaces(args, at, json, to),
+        Monitor::Events(args) => super::events::execute(args, at, json, to),
     }
 }
 
-fn interfaces(args: &MonitorInterfaceArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
-    let client = client::client(socket);
+fn interfaces(args: &MonitorInterfaceArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    let client = at.client()?;
     let mut last = Reading::of(client.interfaces(args.interface.as_deref())?.interfaces);
     let mut left = args.count;
     repeat(args.interval, false, to, |to| {

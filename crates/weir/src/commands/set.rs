@@ -1,17 +1,15 @@
 //! `weir set` and sFlow's settings: short edits of the running configuration, in VPP's words.
 
 use std::io::Write;
-use std::path::Path;
 
 use weir_api::{Edit, InterfacePatch, SflowPatch, UpDown};
 
 use super::config_apply::done;
-use crate::cli::{EnableDisable, SetCommand, SetInterface, SflowCommand, State};
-use crate::client::client;
+use crate::cli::{EnableDisable, SetCommand, SetInterface, SflowCommand, State, Where};
 use crate::failure::Failure;
 
 /// `weir set`.
-pub(crate) fn execute(what: &SetCommand, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn execute(what: &SetCommand, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     let SetCommand::Interface(setting) = what;
     let (interface, patch) = match setting {
         SetInterface::State { interface, state } => {
@@ -24,12 +22,12 @@ pub(crate) fn execute(what: &SetCommand, socket: Option<&Path>, json: bool, to: 
             (interface, InterfacePatch { description, ..InterfacePatch::default() })
         }
     };
-    done(&client(socket).interface_patch(interface, &patch)?, socket, json, to)
+    done(&at.client()?.interface_patch(interface, &patch)?, at, json, to)
 }
 
 /// `weir sflow` but for `decode`.
-pub(crate) fn sflow(setting: &SflowCommand, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
-    let client = client(socket);
+pub(crate) fn sflow(setting: &SflowCommand, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    let client = at.client()?;
     let applied = match setting {
         SflowCommand::SamplingRate { rate } => {
             client.sflow_patch(&SflowPatch { sampling_rate: Edit::Set(*rate), ..SflowPatch::default() })?
@@ -46,5 +44,5 @@ pub(crate) fn sflow(setting: &SflowCommand, socket: Option<&Path>, json: bool, t
         }
         SflowCommand::Decode(_) => return Ok(()),
     };
-    done(&applied, socket, json, to)
+    done(&applied, at, json, to)
 }

@@ -5,7 +5,6 @@
 //! colours.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 use super::built;
 use super::objects::Objects;
@@ -13,16 +12,14 @@ use super::split::split;
 use super::suggest::{Suggestion, files_may_follow, suggest};
 use super::tree::Position;
 use crate::cli::kind::Source;
-use crate::cli::{Cli, CompleteArgs, CompletionShell};
-use crate::client::default_socket;
+use crate::cli::{Cli, CompleteArgs, CompletionShell, Where};
 use crate::failure::Failure;
 use crate::render::harmless;
 
 /// Does it.
-pub(crate) fn execute(args: &CompleteArgs, socket: Option<&Path>, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn execute(args: &CompleteArgs, at: &Where, to: &mut dyn Write) -> Result<(), Failure> {
     let Some((mut words, word)) = words(args) else { return Ok(()) };
-    let socket = super::said_socket(&words).or_else(|| socket.map(Path::to_owned)).unwrap_or_else(default_socket);
-    let objects = Objects::new(PathBuf::from(&socket));
+    let objects = Objects::new(super::said(&words).unwrap_or_else(|| at.clone()));
     let tree = built(<Cli as clap::CommandFactory>::command());
     let Ok(position) = Position::after(&tree, &mut words, &objects) else { return Ok(()) };
     if let Some(source) = files_may_follow(&position).filter(|_| !word.starts_with('-')) {

@@ -10,8 +10,7 @@ use std::path::Path;
 
 use super::objects::Objects;
 use super::{Meaning, NotUnderstood, interpret, shell_tree, split};
-use crate::cli::{Cli, Command, ExecArgs};
-use crate::client::default_socket;
+use crate::cli::{Cli, Command, ExecArgs, Where};
 use crate::dispatch;
 use crate::failure::{Failure, USAGE};
 
@@ -23,17 +22,17 @@ const LARGEST: u64 = 16 << 20;
 const LONGEST_LINE: usize = 64 << 10;
 
 /// Does it.
-pub(crate) fn execute(args: &ExecArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn execute(args: &ExecArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     let name = if args.file == Path::new("-") { "standard input".to_owned() } else { args.file.display().to_string() };
     if args.depth > DEEPEST {
         return Err(Failure::said(format_args!("{name} is run {DEEPEST} files deep; does it run itself?")));
     }
     let tree = shell_tree();
-    let objects = Objects::new(socket.map_or_else(default_socket, Path::to_owned));
+    let objects = Objects::new(at.clone());
     let mut script = Script { lines: open(&args.file, &name)?, name, number: 0, in_comment: false };
     let mut first_failure = None;
     while let Some(words) = script.next_command()? {
-        let outcome = match interpret(&tree, words, &objects, socket, json) {
+        let outcome = match interpret(&tree, words, &objects, at, json) {
             Ok(Meaning::Quit) => break,
             Ok(Meaning::Help) => Ok(()),
             Ok(Meaning::Command(cli)) => one(*cli, args.depth, to),

@@ -25,7 +25,7 @@ mod tests;
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -34,8 +34,7 @@ use std::time::Duration;
 use clap::{Command, CommandFactory, Parser};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::cli::Cli;
-use crate::client::default_socket;
+use crate::cli::{Cli, Where};
 use crate::dispatch;
 use crate::failure::{Failure, USAGE};
 use crate::render::Screen;
@@ -56,14 +55,26 @@ pub(crate) fn written_out(arguments: Vec<OsString>) -> Result<Vec<OsString>, Amb
             None => return Ok(arguments),
         }
     }
-    let socket = std::env::var_os("WEIR_SOCKET").map(PathBuf::from).or_else(|| said_socket(&words));
-    Position::after(&built(Cli::command()), &mut words, &Objects::new(socket.unwrap_or_else(default_socket)))?;
+    let of_environment = || Where { socket: std::env::var_os("WEIR_SOCKET").map(PathBuf::from), ..Where::default() };
+    let router = said(&words).unwrap_or_else(of_environment);
+    Position::after(&built(Cli::command()), &mut words, &Objects::new(router))?;
     Ok(arguments.into_iter().take(1).chain(words.into_iter().map(OsString::from)).collect())
 }
 
-fn said_socket(words: &[String]) -> Option<PathBuf> {
-    let next = words.iter().position(|word| word == "--socket").and_then(|at| words.get(at + 1));
-    next.map(String::as_str).or_else(|| words.iter().find_map(|word| word.strip_prefix("--socket="))).map(PathBuf::from)
+/// The router that words say, if they do; words that are not whole yet, so that clap cannot tell.
+fn said(words: &[String]) -> Option<Where> {
+    let option = |name: &str| {
+        let next = words.iter().position(|word| word == name).and_then(|place| words.get(place + 1)).map(String::as_str);
+        next.or_else(|| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')))
+    };
+    let path = |name: &str| option(name).map(PathBuf::from);
+    let at = Where {
+        socket: path("--socket"),
+        router: option("--router").map(str::to_owned),
+        ca: path("--ca").or_else(|| std::env::var_os("WEIR_CA").map(PathBuf::from)),
+        token_file: path("--token-file"),
+    };
+    (at.socket.is_some() || at.router.is_some()).then_some(at)
 }
 
 /// The tree of commands with everything that clap adds to it.
@@ -81,7 +92,10 @@ fn shell_tree() -> Command {
     let help = Command::new("help").about("List what may be said here, as ? does at any place");
     let quit = Command::new("quit").about("Leave the shell, as Ctrl-D does").visible_alias("exit").alias("q");
     // Which router is decided when the shell is opened.
-    built(tree.subcommand(help).subcommand(quit).mut_arg("socket", |socket| socket.hide(true)))
+    for option in ["socket", "router", "ca", "token_file"] {
+        tree = tree.mut_arg(option, |option| option.hide(true));
+    }
+    built(tree.subcommand(help).subcommand(quit))
 }
 
 /// Commands that are no use in a shell.
@@ -89,15 +103,15 @@ const ELSEWHERE: [&str; 4] = ["run", "demo", "completions", "man"];
 
 /// Reads and does commands until there are no more; the exit code.
 pub(crate) fn interactive(cli: &Cli) -> u8 {
-    let socket = cli.socket.clone().unwrap_or_else(default_socket);
+    let at = cli.at.clone();
     let signals = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let interrupts = signals.and_then(|runtime| {
         let interrupt = runtime.block_on(async { signal(SignalKind::interrupt()) })?;
         Ok(Interrupts { runtime, interrupt })
     });
     let opened = interrupts.map_err(Failure::said).and_then(|interrupts| {
-        let editor = Editor::open(shell_tree(), socket.clone()).map_err(Failure::said)?;
-        Ok(Shell { tree: shell_tree(), objects: Objects::new(socket.clone()), socket, json: cli.json, interrupts, editor })
+        let editor = Editor::open(shell_tree(), at.clone()).map_err(Failure::said)?;
+        Ok(Shell { tree: shell_tree(), objects: Objects::new(at.clone()), at, json: cli.json, interrupts, editor })
     });
     match opened.and_then(Shell::talk) {
         Ok(()) => 0,
@@ -111,7 +125,7 @@ pub(crate) fn interactive(cli: &Cli) -> u8 {
 struct Shell {
     tree: Command,
     objects: Objects,
-    socket: PathBuf,
+    at: Where,
     json: bool,
     interrupts: Interrupts,
     editor: Editor,
@@ -126,10 +140,10 @@ impl Shell {
     fn talk(mut self) -> Result<(), Failure> {
         let mut to = io::stdout();
         writeln!(to, "weir {}: ? lists what may be said, Tab completes, quit leaves", env!("CARGO_PKG_VERSION"))?;
-        if let Err(error) = weir_api::Client::new(&self.socket).version() {
-            Failure::from(error).tell("weir");
+        if let Err(failure) = self.at.client().and_then(|client| Ok(client.version()?)) {
+            failure.tell("weir");
         }
-        let prompt = format!("{}> ", router_name(&self.socket));
+        let prompt = format!("{}> ", router_name(&self.at));
         loop {
             match self.editor.read(&prompt).map_err(Failure::said)? {
                 Typed::Line(line) => {
@@ -156,7 +170,7 @@ impl Shell {
             Failure::said("quotes that nobody closed, or a lone backslash at the end").tell("weir");
             return Ok(true);
         }
-        match interpret(&self.tree, split.words, &self.objects, Some(&self.socket), self.json) {
+        match interpret(&self.tree, split.words, &self.objects, &self.at, self.json) {
             Ok(Meaning::Quit) => return Ok(false),
             Ok(Meaning::Help) => io::stdout().write_all(help::help(&self.tree, "", &self.objects, &Screen::of_stdout()).as_bytes())?,
             Ok(Meaning::Command(cli)) => self.interrupts.run(*cli),
@@ -187,14 +201,8 @@ enum NotUnderstood {
     Elsewhere(String),
 }
 
-/// What words mean in a shell that talks to the router at `socket`.
-fn interpret(
-    tree: &Command,
-    mut words: Vec<String>,
-    objects: &Objects,
-    socket: Option<&Path>,
-    json: bool,
-) -> Result<Meaning, NotUnderstood> {
+/// What words mean in a shell that talks to a router; words may say another one.
+fn interpret(tree: &Command, mut words: Vec<String>, objects: &Objects, at: &Where, json: bool) -> Result<Meaning, NotUnderstood> {
     Position::after(tree, &mut words, objects).map_err(NotUnderstood::Ambiguous)?;
     match words.first().map(String::as_str) {
         Some("quit") if words.len() == 1 => return Ok(Meaning::Quit),
@@ -202,13 +210,10 @@ fn interpret(
         Some(word) if ELSEWHERE.contains(&word) => return Err(NotUnderstood::Elsewhere(word.to_owned())),
         _ => {}
     }
-    let said = words.iter().any(|word| word == "--socket" || word.starts_with("--socket="));
-    let mut arguments = vec![OsString::from("weir")];
-    if let Some(socket) = socket.filter(|_| !said) {
-        arguments.extend([OsString::from("--socket"), socket.into()]);
-    }
-    arguments.extend(words.into_iter().map(OsString::from));
+    let another = said(&words);
+    let arguments = std::iter::once(OsString::from("weir")).chain(words.into_iter().map(OsString::from));
     let mut cli = Cli::try_parse_from(arguments).map_err(NotUnderstood::Usage)?;
+    cli.at = another.unwrap_or_else(|| at.clone());
     cli.json |= json;
     Ok(Meaning::Command(Box::new(cli)))
 }
@@ -263,14 +268,16 @@ impl Write for Output {
     }
 }
 
-/// The machine's name; with the socket's when it is not the usual one, since there may be several.
-fn router_name(socket: &Path) -> String {
+/// The router's address; without one, this machine's name, with the socket's when it is not the
+/// usual one, since there may be several.
+fn router_name(at: &Where) -> String {
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let machine = machine.split('.').next().filter(|name| !name.is_empty()).unwrap_or("weir");
-    let stem = socket.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let name = match stem {
-        Some(stem) if socket != default_socket() => format!("{machine}:{stem}"),
-        _ => machine.to_owned(),
+    let stem = at.socket().file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = match (&at.router, stem) {
+        (Some(address), _) => address.clone(),
+        (None, Some(stem)) if !at.options().is_empty() => format!("{machine}:{stem}"),
+        (None, _) => machine.to_owned(),
     };
     crate::render::harmless(&name)
 }

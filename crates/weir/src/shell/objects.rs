@@ -7,7 +7,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -17,6 +16,7 @@ use clap::Arg;
 use weir_api::{Client, ClientError, FibSummary, Revision};
 
 use super::tree::Known;
+use crate::cli::Where;
 use crate::cli::kind::{Kind, Source};
 
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -40,15 +40,15 @@ impl Object {
 
 /// The names of one router's things.
 pub(crate) struct Objects {
-    socket: PathBuf,
+    router: Where,
     asking: Arc<AtomicBool>,
     answers: RefCell<HashMap<Source, (Instant, Vec<Object>)>>,
 }
 
 impl Objects {
-    /// Those of the router at `socket`. Nothing is asked before the first question.
-    pub(crate) fn new(socket: PathBuf) -> Self {
-        Self { socket, asking: Arc::default(), answers: RefCell::default() }
+    /// Those of a router. Nothing is asked before the first question.
+    pub(crate) fn new(router: Where) -> Self {
+        Self { router, asking: Arc::default(), answers: RefCell::default() }
     }
 
     /// What exists at a source; nothing when the router does not answer in time.
@@ -76,11 +76,12 @@ impl Objects {
     }
 
     fn fetch(&self, source: Source) -> Option<Vec<Object>> {
+        let (answer, answered) = mpsc::channel();
+        let client = self.router.client().ok()?;
         if self.asking.swap(true, Ordering::AcqRel) {
             return None;
         }
-        let (answer, answered) = mpsc::channel();
-        let (client, asking) = (Client::new(&self.socket), Arc::clone(&self.asking));
+        let asking = Arc::clone(&self.asking);
         let asked = thread::Builder::new().name("names".to_owned()).spawn(move || {
             let objects = read(&client, source);
             asking.store(false, Ordering::Release);

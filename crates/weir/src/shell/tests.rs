@@ -14,8 +14,12 @@ fn tree() -> Command {
     built(Cli::command())
 }
 
+fn socket(path: &str) -> Where {
+    Where { socket: Some(path.into()), ..Where::default() }
+}
+
 fn nobody() -> Objects {
-    Objects::new("/nonexistent/api.sock".into())
+    Objects::new(socket("/nonexistent/api.sock"))
 }
 
 fn whole(line: &str, known: &dyn Known) -> Result<String, Ambiguous> {
@@ -96,8 +100,8 @@ fn tab_knows_words_options_and_values() {
     assert_eq!(suggested("show ha"), ["hardware"]);
     assert_eq!(suggested("show hw"), ["hw"]);
     assert_eq!(suggested("sh int "), ["addr", "rx-placement"]);
-    assert_eq!(suggested("show hardware --"), ["--all", "--watch", "--socket", "--json"]);
-    assert_eq!(suggested("show hardware --all --"), ["--watch", "--socket", "--json"]);
+    assert_eq!(suggested("show hardware --"), ["--all", "--watch", "--socket", "--router", "--ca", "--token-file", "--json"]);
+    assert_eq!(suggested("show hardware --all --"), ["--watch", "--socket", "--router", "--ca", "--token-file", "--json"]);
     assert_eq!(suggested("completions "), ["bash", "zsh", "fish"]);
     assert_eq!(suggested("sflow decode --format "), ["text", "line", "json"]);
     assert_eq!(
@@ -148,16 +152,16 @@ fn a_question_lists_what_may_follow() {
 fn lines_mean_commands() {
     let mean = |line: &str| {
         let words = line.split_whitespace().map(str::to_owned).collect();
-        interpret(&shell_tree(), words, &nobody(), Some("/run/x.sock".as_ref()), true)
+        interpret(&shell_tree(), words, &nobody(), &socket("/run/x.sock"), true)
     };
     assert!(
         matches!(mean("exit"), Ok(Meaning::Quit)) && matches!(mean("q"), Ok(Meaning::Quit)) && matches!(mean("qui"), Ok(Meaning::Quit))
     );
     assert!(matches!(mean("help"), Ok(Meaning::Help)));
     let Ok(Meaning::Command(cli)) = mean("sh int") else { panic!() };
-    assert_eq!((cli.socket.as_deref(), cli.json), (Some("/run/x.sock".as_ref()), true));
+    assert_eq!((&cli.at, cli.json), (&socket("/run/x.sock"), true));
     let Ok(Meaning::Command(cli)) = mean("sh int --socket /run/y.sock") else { panic!() };
-    assert_eq!(cli.socket.as_deref(), Some("/run/y.sock".as_ref()));
+    assert_eq!(cli.at.socket.as_deref(), Some("/run/y.sock".as_ref()));
     assert!(matches!(mean("run -c x"), Err(NotUnderstood::Elsewhere(word)) if word == "run"));
     assert!(matches!(mean("sh r"), Err(NotUnderstood::Ambiguous(_))));
     assert!(matches!(mean("xyzzy"), Err(NotUnderstood::Usage(_))));
@@ -169,7 +173,7 @@ fn a_silent_router_keeps_nobody_waiting() {
     let place = std::env::temp_dir().join(format!("weir-silent-{}.sock", std::process::id()));
     let _ = std::fs::remove_file(&place);
     let silent = std::os::unix::net::UnixListener::bind(&place).unwrap();
-    let objects = Objects::new(place.clone());
+    let objects = Objects::new(socket(&place.display().to_string()));
     let began = std::time::Instant::now();
     assert!(objects.list(crate::cli::kind::Source::Interfaces).is_empty());
     let waited = began.elapsed();
