@@ -5,7 +5,7 @@
 //! run. Lists are kept with the indices of their items beside the model, whose maps and sets have
 //! forgotten them, because the third pass must point at the second of two equal things.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -84,8 +84,15 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
         let interface = interface(&entry.value, &entry.key, &mut addresses);
         config.interfaces.insert(entry.key.clone().into_owned(), interface);
     }
+    let with_mtu: HashSet<&str> = root
+        .value("interfaces")
+        .map_or(&[][..], Node::entries)
+        .iter()
+        .filter(|entry| entry.value.value("mtu").is_some())
+        .map(|entry| entry.key.as_ref())
+        .collect();
     for entry in root.value("taps").map_or(&[][..], Node::entries) {
-        tap(root, &entry.key, &entry.value, &mut config);
+        tap(&entry.key, &entry.value, with_mtu.contains(entry.key.as_ref()), &mut config);
     }
     for entry in root.value("loopbacks").map_or(&[][..], Node::entries) {
         let loopback = loopback(&entry.value, &entry.key, &mut addresses);
@@ -175,9 +182,8 @@ fn loopback(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> In
 }
 
 /// A TAP in vppcfg's form becomes the device of the interface of the same name.
-fn tap(root: &Node<'_>, name: &str, node: &Node<'_>, config: &mut Config) {
+fn tap(name: &str, node: &Node<'_>, has_mtu: bool, config: &mut Config) {
     let host = node.value("host");
-    let has_mtu = root.value("interfaces").and_then(|it| it.value(name)).is_some_and(|it| it.value("mtu").is_some());
     let interface = config.interfaces.entry(name.to_owned()).or_default();
     if let Some(mtu) = host.and_then(|host| number(host, "mtu")).filter(|_| !has_mtu) {
         interface.mtu = mtu;

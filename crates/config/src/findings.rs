@@ -89,7 +89,7 @@ pub(crate) struct Findings<'t> {
 
 impl<'t> Findings<'t> {
     /// More errors than this are only counted: nobody reads them, and each costs memory.
-    const SHOWN: usize = 200;
+    pub(crate) const SHOWN: usize = 200;
 
     pub(crate) fn new(source: Source<'t>) -> Self {
         Self {

@@ -50,7 +50,7 @@ pub use diff::diff;
 pub use dump::to_yaml;
 pub use ipnet::Ipv4Net;
 pub use model::{AdminState, Config, Interface, NeighborKey, Path, Via};
-pub use plan::plan;
+pub use plan::{Plan, PlannedStep, plan};
 pub use reference::reference;
 pub use scalar::{Ipv4Range, MacAddr, NotAValue, PortRange, Sha256};
 pub use schema::schema;

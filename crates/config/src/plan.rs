@@ -16,10 +16,14 @@
 //! `plan` never fails and does not validate: it is asked about configurations that `check`
 //! passed, and does something orderly for all others.
 
+mod report;
+
 use std::collections::{BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
+
+pub use report::{Plan, PlannedStep};
 
 use crate::apply::apply_to_model;
 use crate::model::{AdminState, Config, Interface, NeighborKey, Path, Via};

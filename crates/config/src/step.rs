@@ -295,6 +295,60 @@ impl Step {
         }
     }
 
+    /// What sort of step it is, in the word that serde gives it.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::CreateInterface { .. } => "create-interface",
+            Self::DeleteInterface { .. } => "delete-interface",
+            Self::SetDescription { .. } => "set-description",
+            Self::SetMac { .. } => "set-mac",
+            Self::SetMtu { .. } => "set-mtu",
+            Self::SetPlacement { .. } => "set-placement",
+            Self::SetState { .. } => "set-state",
+            Self::AddAddress { .. } => "add-address",
+            Self::RemoveAddress { .. } => "remove-address",
+            Self::SetL2xc { .. } => "set-l2xc",
+            Self::SetSflow { .. } => "set-sflow",
+            Self::AddNeighbor { .. } => "add-neighbor",
+            Self::RemoveNeighbor { .. } => "remove-neighbor",
+            Self::ChangeNeighbor { .. } => "change-neighbor",
+            Self::AddRoute { .. } => "add-route",
+            Self::RemoveRoute { .. } => "remove-route",
+            Self::ChangeRoute { .. } => "change-route",
+            Self::SetSflowSettings { .. } => "set-sflow-settings",
+            Self::SetLogLevel { .. } => "set-log-level",
+            Self::NeedsRestart { .. } => "needs-restart",
+        }
+    }
+
+    /// What it is about, as `interface xe0`, `route 10.0.0.0/8` or `section sflow`.
+    #[must_use]
+    pub fn object(&self) -> String {
+        match self {
+            Self::CreateInterface { name: interface, .. }
+            | Self::DeleteInterface { name: interface, .. }
+            | Self::SetDescription { interface, .. }
+            | Self::SetMac { interface, .. }
+            | Self::SetMtu { interface, .. }
+            | Self::SetPlacement { interface, .. }
+            | Self::SetState { interface, .. }
+            | Self::AddAddress { interface, .. }
+            | Self::RemoveAddress { interface, .. }
+            | Self::SetL2xc { interface, .. }
+            | Self::SetSflow { interface, .. } => format!("interface {interface}"),
+            Self::AddNeighbor { interface, address, .. }
+            | Self::RemoveNeighbor { interface, address, .. }
+            | Self::ChangeNeighbor { interface, address, .. } => format!("neighbor {address} on interface {interface}"),
+            Self::AddRoute { prefix, .. } | Self::RemoveRoute { prefix, .. } | Self::ChangeRoute { prefix, .. } => {
+                format!("route {prefix}")
+            }
+            Self::SetSflowSettings { .. } => "section sflow".into(),
+            Self::SetLogLevel { .. } => "section logging".into(),
+            Self::NeedsRestart { change } => format!("section {}", change.section()),
+        }
+    }
+
     /// The step that undoes this one.
     #[must_use]
     pub fn inverse(&self) -> Self {

@@ -76,6 +76,9 @@ pub fn check_system(checked: &Checked, system: &System) -> Vec<Diagnostic> {
     let limits = Limits { bytes: usize::MAX, separators: usize::MAX, nodes: usize::MAX, ..Limits::default() };
     let tree = read(&checked.text, &limits).ok();
     for (severity, path, remark) in asked.found {
+        if findings.is_full() {
+            break;
+        }
         let Some(root) = tree.as_ref().map(|tree| &tree.root) else {
             findings.error(Place::START, &path, remark);
             continue;
@@ -115,6 +118,10 @@ impl<'a> Asked<'a> {
     fn interfaces(&mut self) {
         let config = self.config;
         for (name, interface) in &config.interfaces {
+            // More than are shown.
+            if self.found.len() > Findings::SHOWN {
+                return;
+            }
             match &interface.device {
                 Some(Device::AfXdp { name: device, queues, .. }) => {
                     self.ethernet(name, interface, device, *queues);

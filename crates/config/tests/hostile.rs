@@ -27,7 +27,14 @@ fn too_many_bytes() {
     assert!(check_with(&options(&limits), "#".repeat(100).as_bytes()).is_ok());
     let huge = vec![b'a'; (64 << 20) + 10];
     let errors = check_bytes("huge", &huge).unwrap_err();
+    assert_eq!(errors.len(), 1);
     assert!(errors[0].message.contains("bytes, more than the 67108864"), "{}", errors[0]);
+    assert!(errors[0].excerpt.text.is_empty());
+    // A hundred megabytes that are no text at all are refused by their size, unread.
+    let binary = vec![0xff; 100 << 20];
+    let start = std::time::Instant::now();
+    assert!(check_bytes("binary", &binary).unwrap_err()[0].message.contains("104857600 bytes, more than"));
+    assert!(start.elapsed().as_millis() < 1000, "{:?}", start.elapsed());
 }
 
 #[test]
@@ -118,6 +125,36 @@ fn ten_thousand_interfaces_and_routes_stay_quick() {
     assert_eq!(steps.len(), 4 * 10_000);
     // Work that grows with the square would take minutes; a release build takes a tenth of a second.
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+/// Work that grows with the square of the file would take minutes with each of these.
+#[test]
+fn many_mistakes_of_one_kind_stay_quick() {
+    const MANY: usize = 20_000;
+    let each = |head: &str, line: &dyn Fn(usize) -> String| head.to_owned() + &(0..MANY).map(line).collect::<String>();
+    let to_nowhere = each("interfaces:\n", &|n| format!("  xe{n}: {{l2xc: ye{n}}}\n"));
+    let to_sub_interfaces = each("interfaces:\n", &|n| format!("  xe{n}: {{sub-interfaces: {{1: {{}}}}, l2xc: xe{n}.1}}\n"));
+    let taps = each("taps:\n", &|n| format!("  tap{n}: {{host: {{name: t, mtu: 1500}}}}\n"));
+    let taps = taps + &each("interfaces:\n", &|n| format!("  tap{}: {{mtu: 9000}}\n", MANY - n));
+    let loopbacks = each("loopbacks:\n", &|n| format!("  loop{n}: {{}}\n")) + &each("interfaces:\n", &|n| format!("  loop{n}: {{}}\n"));
+    let overlaps = each("interfaces:\n", &|n| format!("  xe{n}: {{addresses: [10.{}.{}.1/8]}}\n", n >> 8, n & 255));
+    let hops = each("interfaces: {xe0: {addresses: [10.0.0.1/8]}}\nroutes:\n", &|n| {
+        format!("  - {{prefix: 100.{}.{}.0/24, via: [{{next-hop: 10.0.0.2, interface: xf{n}}}]}}\n", n >> 8, n & 255)
+    });
+    for (what, text) in [
+        ("l2xc to nowhere", to_nowhere),
+        ("l2xc to sub-interfaces", to_sub_interfaces),
+        ("taps", taps),
+        ("loopbacks", loopbacks),
+        ("overlapping subnets", overlaps),
+        ("next hops on unknown interfaces", hops),
+    ] {
+        let start = std::time::Instant::now();
+        let errors = check(what, &text).unwrap_err();
+        assert_eq!(errors.iter().filter(|it| it.severity == weir_config::Severity::Error).count(), 201, "{what}");
+        assert!(start.elapsed().as_secs() < 20, "{what}: {:?}", start.elapsed());
+        println!("{what}: {:?}", start.elapsed());
+    }
 }
 
 proptest! {

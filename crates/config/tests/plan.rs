@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use weir_config::{Config, Interface, Phase, Step, Via, apply_to_model, check, plan};
+use weir_config::{Config, Interface, Phase, Plan, Step, Via, apply_to_model, check, plan};
 
 fn good(text: &str) -> Config {
     match check("test", text) {
@@ -97,6 +97,8 @@ fn a_change_of_one_thing_is_one_step() {
         ("name: b}", "name: b}, mac: '02:00:00:00:00:09'", "sync: set mac of interface xe1: device's -> 02:00:00:00:00:09"),
         ("routes: [", "workers: {count: 2}\nroutes: [", "sync: restart needed: section workers changes"),
         ("routes: [", "buffers: {per-numa: 2048}\nroutes: [", "sync: restart needed: section buffers changes"),
+        ("routes: [", "history: {keep: 7}\nroutes: [", "sync: restart needed: section history changes"),
+        ("routes: [", "logging: {format: json}\nroutes: [", "sync: restart needed: section logging changes"),
         ("routes: [", "api: {socket: /tmp/s}\nroutes: [", "sync: restart needed: section api changes"),
         ("routes: [", "logging: {level: debug}\nroutes: [", "sync: set log level: info -> debug"),
     ];
@@ -164,4 +166,75 @@ fn helpers_know_the_ground() {
     let bare = good("interfaces: {a: {}, b: {device: {driver: null}}}");
     assert_eq!(bare.without_device().collect::<BTreeSet<_>>(), BTreeSet::from(["a"]));
     assert_eq!(Phase::Prune.to_string(), "prune");
+}
+
+#[test]
+fn a_loopback_comes_and_goes_like_an_interface() {
+    let with = format!("{ROUTED}loopbacks: {{loop0: {{addresses: [203.0.113.1/32]}}}}\n");
+    let expected = [
+        "create: create interface loop0: loopback, mtu 1500",
+        "sync: add address 203.0.113.1/32 to interface loop0",
+        "sync: set interface loop0 up",
+    ];
+    assert_eq!(lines(ROUTED, &with), expected);
+    let expected =
+        ["prune: set interface loop0 down", "prune: remove address 203.0.113.1/32 from interface loop0", "prune: delete interface loop0"];
+    assert_eq!(lines(&with, ROUTED), expected);
+}
+
+#[test]
+fn both_spellings_of_a_tap_are_one() {
+    let one = "interfaces: {tap0: {device: {driver: tap, name: lan0, host-mac: '02:00:00:00:00:0a'}, mtu: 9000, description: x}}";
+    let other = "taps: {tap0: {description: x, host: {name: lan0, mac: '02:00:00:00:00:0a', mtu: 9000}, rx-ring-size: 8}}";
+    assert_eq!(good(one), good(other));
+}
+
+#[test]
+fn a_plan_is_shown_in_groups_with_what_it_disturbs() {
+    let wanted = ROUTED
+        .replace("name: a}, addresses", "name: c}, rx-queue-workers: [0], addresses")
+        .replace("name: b}", "name: b}, rx-queue-workers: [0]")
+        + "workers: {idle: poll}\nloopbacks: {loop0: {}}\n";
+    let wanted = wanted.replace("  xe1:", "  spare: {mtu: 9000}\n  xe1:");
+    let plan = Plan::between(&good(ROUTED), &good(&wanted));
+    let expected = "\
+prune
+  set interface xe0 down
+  remove route 10.0.0.0/8 via 192.0.2.254
+    ! the subnet of its next hop changes; the route is missing until that is there again
+  remove neighbor 192.0.2.254 02:00:00:00:00:01 from interface xe0
+    ! its subnet changes; the entry is missing until that is there again
+  disable sflow on interface xe0
+  remove address 192.0.2.1/24 from interface xe0
+  delete interface xe0
+    ! its device changes, so it is made anew; what it carries stops meanwhile
+create
+  create interface loop0: loopback, mtu 1500
+  create interface spare: no device, mtu 9000
+  create interface xe0: tap c, mtu 1500
+sync
+  place rx queues of interface xe1 on workers: [] -> [0]
+    ! its queues are opened anew; packets under way are lost
+  add address 192.0.2.1/24 to interface xe0
+  add neighbor 192.0.2.254 02:00:00:00:00:01 on interface xe0
+  add route 10.0.0.0/8 via 192.0.2.254
+  enable sflow on interface xe0
+  set interface loop0 up
+  set interface spare up
+  set interface xe0 up
+  restart needed: section workers changes
+    ! it takes effect when the router is started again
+without a device: spare
+";
+    assert_eq!(plan.to_string(), expected);
+    assert_eq!(plan.needs_restart().collect::<Vec<_>>(), ["workers"]);
+    let step = serde_json::to_value(&plan.steps[5]).unwrap();
+    assert_eq!(step["group"], "prune");
+    assert_eq!(step["kind"], "delete-interface");
+    assert_eq!(step["object"], "interface xe0");
+    assert_eq!(step["text"], "delete interface xe0");
+    assert!(step["disturbs"].as_str().unwrap().contains("made anew"));
+    let nothing = Plan::between(&good(ROUTED), &good(ROUTED));
+    assert!(nothing.is_empty());
+    assert_eq!(nothing.to_string(), "nothing to do\n");
 }

@@ -76,6 +76,9 @@ fn there_and_back(a: &Config, b: &Config) {
     assert_eq!(states.last().unwrap(), b);
     assert!(plan(b, b).is_empty());
     assert!(plan(states.last().unwrap(), b).is_empty());
+    let shown = Plan::between(a, b);
+    assert!(shown.steps.iter().map(|planned| &planned.step).eq(&steps));
+    assert_eq!(serde_json::from_value::<Plan>(serde_json::to_value(&shown).unwrap()).unwrap(), shown);
     for done in 0..=steps.len() {
         let mut undone = states[done].clone();
         run(&mut undone, steps[..done].iter().rev().map(Step::inverse));
@@ -84,8 +87,9 @@ fn there_and_back(a: &Config, b: &Config) {
     for step in &steps {
         assert_eq!(&step.inverse().inverse(), step);
         assert!(!step.to_string().contains('\n'));
-        let written = serde_json::to_string(step).unwrap();
-        assert_eq!(&serde_json::from_str::<Step>(&written).unwrap(), step);
+        let written = serde_json::to_value(step).unwrap();
+        assert_eq!(written["step"], step.kind());
+        assert_eq!(&serde_json::from_value::<Step>(written).unwrap(), step);
     }
 }
 

@@ -72,7 +72,9 @@ impl Rules<'_, '_> {
         let mut owner: HashMap<&str, &str> = HashMap::new();
         for (name, interface) in &self.candidate.config.interfaces {
             let Some(device) = interface.device.as_ref().and_then(Device::linux_name) else { continue };
-            if let Some(first) = owner.insert(device, name) {
+            if let Some(first) = owner.insert(device, name)
+                && !self.findings.is_full()
+            {
                 let message = format!("the device `{device}` is used twice");
                 let help = format!("interface `{first}` has it already");
                 let in_taps = self.root.value("taps").and_then(|taps| taps.value(name)).is_some();

@@ -24,7 +24,7 @@ use crate::tree::{Node, place_in};
 
 /// Look at everything that keys say about each other.
 pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findings<'_>) {
-    let mut rules = Rules { root, candidate, findings };
+    let mut rules = Rules { root, candidate, findings, comparisons: 200_000 };
     rules.links();
     rules.named();
     rules.routing();
@@ -36,6 +36,8 @@ struct Rules<'a, 't> {
     root: &'a Node<'a>,
     candidate: &'a Candidate,
     findings: &'a mut Findings<'t>,
+    /// How many more names may be compared in the search for one that was meant.
+    comparisons: usize,
 }
 
 impl Rules<'_, '_> {
@@ -68,12 +70,18 @@ impl Rules<'_, '_> {
         if interfaces.contains_key(name) {
             return true;
         }
+        if self.findings.is_full() {
+            return false;
+        }
         if self.is_sub_interface(name) {
             let message = format!("`{name}` is a sub-interface, which this version does not support");
             self.findings.unsupported(self.place(path), path, message, "name an interface, or skip what is not supported");
             return false;
         }
-        let help = match nearest(name, interfaces.keys().map(String::as_str)) {
+        let affordable = self.comparisons.checked_sub(interfaces.len());
+        let near = affordable.and_then(|_| nearest(name, interfaces.keys().map(String::as_str)));
+        self.comparisons = affordable.unwrap_or(self.comparisons);
+        let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("add `{name}` under `interfaces`, or name one that is there"),
         };
