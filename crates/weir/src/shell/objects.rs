@@ -2,13 +2,13 @@
 //! shortened words.
 //!
 //! A person at a keyboard must not wait: the router has [`PATIENCE`] to answer, and what it said is
-//! good for [`FRESH`]. The question is asked on a thread of its own; while one waits for an answer
-//! that is too late, no second one is asked. At most [`MOST`] names are kept of each kind.
+//! good for [`FRESH`]. The question is asked on a thread of its own; an answer that comes too late
+//! is there at the next key, and while one is waited for, no second one is asked. An answer that is
+//! older than [`STALE`] is none.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,10 @@ use crate::cli::kind::{Kind, Source};
 
 const PATIENCE: Duration = Duration::from_millis(200);
 const FRESH: Duration = Duration::from_secs(1);
-const MOST: usize = 500;
+const STALE: Duration = Duration::from_secs(60);
+
+/// So many names are kept of each kind: a router with more has other troubles than Tab.
+const MOST: usize = 20_000;
 
 /// A name, and a few words about what has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,13 +45,27 @@ impl Object {
 pub(crate) struct Objects {
     router: Where,
     asking: Arc<AtomicBool>,
-    answers: RefCell<HashMap<Source, (Instant, Vec<Object>)>>,
+    answers: Answers,
+}
+
+type Answers = Arc<Mutex<HashMap<Source, Answer>>>;
+
+/// What is known of one source.
+#[derive(Default)]
+struct Answer {
+    /// When it was asked for last, answered or not.
+    asked: Option<Instant>,
+    told: Option<(Instant, Vec<Object>)>,
+}
+
+fn locked(answers: &Mutex<HashMap<Source, Answer>>) -> MutexGuard<'_, HashMap<Source, Answer>> {
+    answers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Objects {
     /// Those of a router. Nothing is asked before the first question.
     pub(crate) fn new(router: Where) -> Self {
-        Self { router, asking: Arc::default(), answers: RefCell::default() }
+        Self { router, asking: Arc::default(), answers: Answers::default() }
     }
 
     /// What exists at a source; nothing when the router does not answer in time.
@@ -64,35 +81,37 @@ impl Objects {
     }
 
     fn ask_router(&self, source: Source) -> Vec<Object> {
-        if let Some((when, objects)) = self.answers.borrow().get(&source)
-            && when.elapsed() < FRESH
-        {
-            return objects.clone();
+        // A question without an answer counts, too: the next key shall not wait again.
+        let lately = locked(&self.answers).get(&source).and_then(|answer| answer.asked).is_some_and(|asked| asked.elapsed() < FRESH);
+        if !lately {
+            self.ask(source);
         }
-        // An answer that did not come is remembered, too: the next key shall not wait again.
-        let objects = self.fetch(source).unwrap_or_default();
-        self.answers.borrow_mut().insert(source, (Instant::now(), objects.clone()));
-        objects
+        let answers = locked(&self.answers);
+        let told = answers.get(&source).and_then(|answer| answer.told.as_ref()).filter(|(when, _)| when.elapsed() < STALE);
+        told.map(|(_, objects)| objects.clone()).unwrap_or_default()
     }
 
-    fn fetch(&self, source: Source) -> Option<Vec<Object>> {
-        let (answer, answered) = mpsc::channel();
-        let client = self.router.client().ok()?;
+    /// Asks, and waits a little.
+    fn ask(&self, source: Source) {
+        let Ok(client) = self.router.client() else { return };
         if self.asking.swap(true, Ordering::AcqRel) {
-            return None;
+            return;
         }
-        let asking = Arc::clone(&self.asking);
+        locked(&self.answers).entry(source).or_default().asked = Some(Instant::now());
+        let (done, finished) = mpsc::channel::<()>();
+        let (asking, answers) = (Arc::clone(&self.asking), Arc::clone(&self.answers));
         let asked = thread::Builder::new().name("names".to_owned()).spawn(move || {
-            let objects = read(&client, source);
+            let objects = read(&client, source).ok();
+            // A router that does not answer has no names, whatever it had.
+            locked(&answers).entry(source).or_default().told = objects.map(|objects| (Instant::now(), objects));
             asking.store(false, Ordering::Release);
-            // Too late is no failure.
-            let _ = answer.send(objects);
+            drop(done);
         });
-        if asked.is_err() {
-            self.asking.store(false, Ordering::Release);
-            return None;
+        match asked {
+            // The end of the thread is the message.
+            Ok(_) => drop(finished.recv_timeout(PATIENCE)),
+            Err(_) => self.asking.store(false, Ordering::Release),
         }
-        answered.recv_timeout(PATIENCE).ok()?.ok()
     }
 }
 
@@ -104,7 +123,7 @@ impl Known for Objects {
 
 fn is_large(summary: &FibSummary) -> bool {
     let counts = summary.tables.iter().flat_map(|table| &table.routes).map(|routes| routes.count);
-    counts.sum::<u64>() > 20 * MOST as u64
+    counts.sum::<u64>() > MOST as u64
 }
 
 fn read(client: &Client, source: Source) -> Result<Vec<Object>, ClientError> {

@@ -17,6 +17,9 @@ use crate::cli::kind::{Kind, Source};
 /// More files of one folder are not looked at.
 const MOST_FILES: usize = 1000;
 
+/// More values are nothing to choose from.
+const MOST_VALUES: usize = 500;
+
 /// A word that may follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Suggestion {
@@ -87,6 +90,7 @@ pub(crate) fn values(argument: &Arg, word: &str, objects: &Objects) -> Vec<Sugge
     let source = Kind::of(argument).map_or(Source::Nothing, |kind| kind.source);
     found.extend(objects.list(source).into_iter().map(|object| Suggestion::new(object.name, object.about)));
     found.retain(|suggestion| suggestion.word.starts_with(word));
+    found.truncate(MOST_VALUES);
     if matches!(source, Source::Files | Source::Folders) {
         found.extend(files(word, source == Source::Folders));
     }
