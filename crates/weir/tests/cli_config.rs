@@ -311,8 +311,14 @@ fn a_change_tells_how_it_is_kept() {
     assert_eq!(scene.router.last(), json!({ "rollback": { "revision": 5, "confirm_seconds": 1 } }));
     scene.said("config rollback --back 2");
     assert_eq!(scene.router.last(), json!({ "rollback": { "steps_back": 2 } }));
-    for line in ["config rollback 5 --back 2", "config rollback x", "config apply -c x --confirm 25h", "config diff", "config diff 1 -c x"]
-    {
+    for line in [
+        "config rollback 5 --back 2",
+        "config rollback x",
+        "config apply -c x --confirm 25h",
+        "config diff",
+        "config diff 1 -c x",
+        "config diff --from x",
+    ] {
         assert_eq!(scene.run(line).0, Some(2), "{line}");
     }
 }
@@ -399,13 +405,19 @@ fn a_plan_needs_no_router() {
     let (code, said, _) = run(&format!("--json config plan -c {new} --from {old}"));
     let plan: ConfigPlan = serde_json::from_str(&said).unwrap();
     assert_eq!(code, Some(0));
-    assert!(plan.steps.iter().any(|step| step.kind == "delete-interface" && step.object == "old"), "{said}");
+    assert!(plan.steps.iter().any(|step| step.kind == "delete-interface" && step.object.ends_with("old")), "{said}");
     let (code, said, _) = run(&format!("config plan -c {new} --offline"));
     assert!(
         code == Some(0) && said.contains("create interface new") && said.contains("without a device, carrying nothing: new, wan"),
         "{said}"
     );
     assert_eq!(run(&format!("config plan -c {new} --from {new}")).1.lines().next(), Some("nothing to do: the router is so already"));
+    let (code, said, _) = run(&format!("config diff -c {new} --from {old}"));
+    assert!(code == Some(0) && said.starts_with(&format!("--- {old}\n+++ {new}\n")) && said.contains("\n-"), "{said}");
+    assert_eq!(run(&format!("config diff -c {new} --from {new}")).1, "no difference\n");
+    let made_anew = place.file("anew.yaml", "interfaces:\n  wan: { mtu: 1500, device: { driver: \"null\" } }\n  old: {}\n");
+    let said = run(&format!("config plan -c {made_anew} --from {old}")).1;
+    assert!(said.contains("  - delete interface wan (its device changes"), "{said}");
     let bad = place.file("bad.yaml", "interfaces: 7\n");
     for line in [format!("config plan -c {bad} --offline"), format!("config plan -c {new} --from {bad}")] {
         let (code, _, error) = run(&line);

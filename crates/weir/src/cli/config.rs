@@ -20,6 +20,7 @@ pub(crate) enum ConfigCommand {
     #[command(after_help = APPLY_EXAMPLES)]
     Apply(ConfigApplyArgs),
     /// Compare the running configuration with a file or an earlier one, line by line
+    #[command(after_help = DIFF_EXAMPLES)]
     Diff(ConfigDiffArgs),
     /// Print the running configuration, or an earlier one, as a file
     Dump(ConfigDumpArgs),
@@ -48,6 +49,12 @@ Examples:
   weir config plan -c new.yaml                    against the running router
   weir config plan -c new.yaml --from old.yaml    between two files, without a router
   weir config plan -c new.yaml --offline          from nothing, without a router";
+
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  weir config diff -c new.yaml                    from what runs to a file
+  weir config diff 12                             from revision 12 to what runs
+  weir config diff -c new.yaml --from old.yaml    between two files, without a router";
 
 const APPLY_EXAMPLES: &str = "\
 Examples:
@@ -125,9 +132,12 @@ pub(crate) struct ConfigApplyArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("other").required(true).args(["config", "revision"]))]
 pub(crate) struct ConfigDiffArgs {
-    /// From what runs to this file; - = standard input
+    /// To this file; - = standard input
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+    /// From this file instead of the running configuration, without a router
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "config")]
+    pub(crate) from: Option<PathBuf>,
     /// From this revision to what runs
     #[arg(value_name = "REVISION")]
     pub(crate) revision: Option<u64>,

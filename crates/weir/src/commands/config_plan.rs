@@ -1,14 +1,14 @@
 //! `weir config plan` and `weir config diff`: what would change.
 //!
-//! A plan against a running router is the router's own. Without one (`--from`, `--offline`) it is
-//! worked out here by the same function, from a file, or from what a router is before it has any
-//! configuration.
+//! A plan against a running router is the router's own, and so is a difference. Without one
+//! (`--from`, `--offline`) they are worked out here by the same functions, from a file, or from what
+//! a router is before it has any configuration.
 
 use std::io::Write;
 use std::path::Path;
 
-use weir_api::{ConfigPlan, ConfigStep, ConfigText, DiffRequest, StepGroup};
-use weir_config::{Config, Phase, Step};
+use weir_api::{ConfigDiff, ConfigPlan, ConfigStep, ConfigText, DiffRequest, StepGroup};
+use weir_config::{Checked, Config, Phase, Plan, PlannedStep, Step};
 
 use super::config_file::{check, name, read, refuse, refused, tell, text};
 use crate::cli::{ConfigDiffArgs, ConfigFileArgs, ConfigPlanArgs, Where};
@@ -37,44 +37,43 @@ pub(super) fn ask(args: &ConfigFileArgs, at: &Where, json: bool, to: &mut dyn Wr
 }
 
 fn offline(args: &ConfigFileArgs, from: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<ConfigPlan, Failure> {
-    let mut good = |file: &Path| match check(file, args.skip_unsupported)? {
-        Ok(checked) => Ok(checked),
-        Err(findings) => Err(refuse(&name(file), &findings, json, to)),
-    };
-    let wanted = good(&args.config)?;
+    let wanted = good(&args.config, args.skip_unsupported, json, to)?;
     let running = match from {
-        Some(from) => good(from)?.config,
+        Some(from) => good(from, args.skip_unsupported, json, to)?.config,
         None => Config::start_of(&wanted.config),
     };
     // Warnings about the wanted file come as the router would tell them: on standard error.
     tell(&wanted.warnings);
-    let steps = weir_config::plan(&running, &wanted.config);
-    let restart = |step: &Step| match step {
-        Step::NeedsRestart { change } => Some(change.section().to_owned()),
-        _ => None,
-    };
+    let plan = Plan::between(&running, &wanted.config);
     Ok(ConfigPlan {
         findings: Vec::new(),
-        needs_restart: steps.iter().filter_map(restart).collect(),
-        steps: steps.iter().filter(|step| restart(step).is_none()).map(view).collect(),
-        without_device: wanted.config.without_device().map(str::to_owned).collect(),
+        needs_restart: plan.needs_restart().map(str::to_owned).collect(),
+        steps: plan.steps.iter().filter(|planned| !matches!(planned.step, Step::NeedsRestart { .. })).map(view).collect(),
+        without_device: plan.without_device,
     })
 }
 
-fn view(step: &Step) -> ConfigStep {
-    let group = match step.phase() {
+fn good(file: &Path, skip_unsupported: bool, json: bool, to: &mut dyn Write) -> Result<Checked, Failure> {
+    check(file, skip_unsupported)?.map_err(|findings| refuse(&name(file), &findings, json, to))
+}
+
+fn view(planned: &PlannedStep) -> ConfigStep {
+    let group = match planned.group {
         Phase::Prune => StepGroup::Prune,
         Phase::Create => StepGroup::Create,
         Phase::Sync => StepGroup::Sync,
     };
-    let fields = serde_json::to_value(step).unwrap_or_default();
-    let field = |name: &str| fields.get(name).and_then(serde_json::Value::as_str).map(str::to_owned);
-    let object = ["name", "interface", "prefix"].into_iter().find_map(field).unwrap_or_default();
-    ConfigStep { group, kind: field("step").unwrap_or_default(), object, text: step.to_string() }
+    let disturbs = planned.disturbs.as_ref().map_or_else(String::new, |disturbs| format!(" ({disturbs})"));
+    ConfigStep { group, kind: planned.kind.clone(), object: planned.object.clone(), text: format!("{}{disturbs}", planned.text) }
 }
 
 /// `weir config diff`.
 pub(crate) fn diff(args: &ConfigDiffArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    if let (Some(from), Some(file)) = (&args.from, &args.config) {
+        let (old, new) = (good(from, true, json, to)?.config, good(file, true, json, to)?.config);
+        let diff = ConfigDiff { diff: weir_config::diff(&name(from), &old, &name(file), &new) };
+        return Output::new(json, to).put(&diff, render::config::diff);
+    }
     let request = match &args.config {
         Some(file) => {
             let bytes = read(file)?;
