@@ -156,7 +156,13 @@ impl Control {
                 let agent = self.config.sflow_agent();
                 self.sflow.configure(to, agent).map_err(|error| error.to_string())
             }
-            Step::SetLogLevel { .. } | Step::NeedsRestart { .. } => Ok(()),
+            Step::SetLogLevel { to, .. } => {
+                if let Some(log) = &self.log {
+                    log.set(*to);
+                }
+                Ok(())
+            }
+            Step::NeedsRestart { .. } => Ok(()),
         }
     }
 

@@ -24,6 +24,7 @@ use crate::handle::WorkerHandle;
 use crate::index::Indexes;
 use crate::memory::Memory;
 use crate::neighbors::{Deed, NeighborTable, Place};
+use crate::router::LogControl;
 use crate::sflow::SflowSide;
 use crate::trace::TraceStore;
 use crate::worker::Command;
@@ -85,6 +86,7 @@ pub(crate) struct Control {
     pub(crate) trace: TraceStore,
     pub(crate) events: EventBus,
     pub(crate) next_worker: usize,
+    pub(crate) log: Option<LogControl>,
     /// The step of the next change that fails, for tests.
     pub(crate) fail_at: Option<usize>,
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_api::EventBus;
 use weir_buf::{PktCache, PoolError};
-use weir_config::{Config, Idle};
+use weir_config::{Config, Idle, LogLevel};
 use weir_fib::{Adjacency, Fib4Writer, NexthopTable};
 use weir_graph::{DropMap, NodeSpec};
 use weir_nodes::{IcmpLimit, Tables};
@@ -48,6 +48,30 @@ pub struct Options {
     pub config_file: Option<String>,
     /// Seed of the samplers; the operating system's entropy when absent.
     pub seed: Option<u64>,
+    /// Who is told when the level of the log changes.
+    pub log: Option<LogControl>,
+}
+
+/// Changes how much is logged: whoever starts the router owns the log.
+#[derive(Clone)]
+pub struct LogControl(Arc<dyn Fn(LogLevel) + Send + Sync>);
+
+impl LogControl {
+    /// Calls `set` with each new level.
+    #[must_use]
+    pub fn new(set: impl Fn(LogLevel) + Send + Sync + 'static) -> LogControl {
+        LogControl(Arc::new(set))
+    }
+
+    pub(crate) fn set(&self, level: LogLevel) {
+        (self.0)(level);
+    }
+}
+
+impl std::fmt::Debug for LogControl {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("LogControl")
+    }
 }
 
 /// Why a router could not be started.
@@ -371,6 +395,7 @@ fn make_control(
         trace: TraceStore::default(),
         events,
         next_worker: 0,
+        log: options.log.clone(),
         fail_at: None,
     };
     let start = control.config.sflow.clone();

@@ -14,6 +14,7 @@ mod demo;
 mod dispatch;
 mod failure;
 mod render;
+mod running;
 mod shell;
 
 use std::ffi::OsString;

@@ -3,23 +3,22 @@
 //! Findings go to standard error in a compiler's form, or to standard output as JSON. Whether the
 //! machine has what the file names is not looked at, so that a file can be checked anywhere; with
 //! `--running` the running router looks at that, too.
-//! [`load`] does the same for commands that need the configuration.
 
 use std::io::Write;
 use std::path::Path;
 
 use weir_api::ConfigText;
-use weir_config::Config;
 
 use super::config_file::{check, name, refuse, report, tell, text, warnings};
-use crate::cli::{ConfigCheckArgs, ConfigFileArgs, Where};
+use crate::cli::{ConfigCheckArgs, ConfigFileArgs};
+use crate::client::client;
 use crate::failure::Failure;
 use crate::render::units;
 
 /// `weir config check`.
-pub(crate) fn execute(args: &ConfigCheckArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn execute(args: &ConfigCheckArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     if args.running {
-        return against_the_router(&args.file, at, json, to);
+        return against_the_router(&args.file, socket, json, to);
     }
     let name = name(&args.file.config);
     let checked = match check(&args.file.config, args.file.skip_unsupported)? {
@@ -37,10 +36,10 @@ pub(crate) fn execute(args: &ConfigCheckArgs, at: &Where, json: bool, to: &mut d
 }
 
 /// The running router looks at the file, and at its machine.
-fn against_the_router(args: &ConfigFileArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+fn against_the_router(args: &ConfigFileArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     let name = name(&args.config);
     let request = ConfigText { yaml: text(args, json, to)?, file: Some(name.clone()), skip_unsupported: args.skip_unsupported };
-    let checked = at.client()?.config_check(&request)?;
+    let checked = client(socket).config_check(&request)?;
     if !checked.ok {
         return Err(refuse(&name, &checked.findings, json, to));
     }
@@ -50,17 +49,6 @@ fn against_the_router(args: &ConfigFileArgs, at: &Where, json: bool, to: &mut dy
     tell(&checked.findings);
     writeln!(to, "{name} is right for this router{}", warnings(&checked.findings))?;
     Ok(())
-}
-
-/// The configuration in a file, for a command that needs one. Warnings are told on standard error.
-pub(crate) fn load(file: &Path) -> Result<Config, Failure> {
-    match check(file, false)? {
-        Ok(checked) => {
-            tell(&checked.warnings);
-            Ok(checked.config)
-        }
-        Err(findings) => Err(refuse(&name(file), &findings, false, &mut std::io::sink())),
-    }
 }
 
 /// `weir config schema`.

@@ -1,0 +1,148 @@
+//! A router with all that belongs to it: its history, its log, its API.
+//!
+//! `weir run` begins one, waits, reloads when asked, and ends it. What is chosen here is where things
+//! lie: the history beside nothing that a reboot clears, named after the socket, so that several routers
+//! on one machine do not meet. A router on a socket elsewhere than `/run/weir` keeps a history only
+//! when its file names a folder.
+
+mod access;
+pub(crate) mod log;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use weir_api::{Router as _, ServerHandle};
+use weir_config::{CheckOptions, Config, History};
+use weir_engine::{LogControl, Options, Router, Startup};
+
+use crate::commands::config_file;
+use crate::failure::Failure;
+
+/// Where sockets lie that have a name of their own.
+const RUN: &str = "/run/weir";
+/// What survives a reboot.
+const STATE: &str = "/var/lib/weir";
+
+/// A router that runs, and everything around it.
+pub(crate) struct Running {
+    pub(crate) router: Router,
+    server: ServerHandle,
+    pub(crate) socket: PathBuf,
+    file: PathBuf,
+}
+
+impl Running {
+    /// Begins with `file`, or with what ran last when the file was not edited since.
+    pub(crate) fn begin(file: &Path, socket: Option<&Path>) -> Result<Running, Failure> {
+        let (text, from_file) = read(file)?;
+        let log = log::start(&from_file.logging);
+        let socket = socket.map_or_else(|| from_file.api.socket.clone(), Path::to_owned);
+        let name = file.display().to_string();
+        let startup = match history_folder(&from_file.history, &socket) {
+            Some(folder) => {
+                Startup::choose(&name, &text, from_file.clone(), &folder, usize::from(from_file.history.keep)).map_err(Failure::said)?
+            }
+            None => Startup::without_history(from_file, &text),
+        };
+        let config = startup.config().clone();
+        log.set(config.logging.level);
+        let options = Options {
+            index_file: Some(state_of(&socket).with_extension("ifindex")),
+            config_file: Some(name),
+            log: Some(LogControl::new(move |level| log.set(level))),
+            ..Options::default()
+        };
+        let router = Router::start_from(startup, &options).map_err(Failure::said)?;
+        log::tell(router.events());
+        match weir_api::Server::serve(&access::settings(&config.api, &socket), Arc::new(router.clone())) {
+            Ok(server) => Ok(Running { router, server, socket, file: file.to_owned() }),
+            Err(error) => {
+                router.stop();
+                Err(Failure::said(error))
+            }
+        }
+    }
+
+    /// How many interfaces it has.
+    pub(crate) fn interfaces(&self) -> usize {
+        self.router.interfaces().map_or(0, |reply| reply.interfaces.len())
+    }
+
+    /// Applies the file anew. Whatever is wrong with it is said in the log, and nothing is changed.
+    pub(crate) fn reload(&self) {
+        let name = self.file.display().to_string();
+        let text = match std::fs::read_to_string(&self.file) {
+            Ok(text) => text,
+            Err(error) => return tracing::error!("{name} cannot be read, nothing is changed: {error}"),
+        };
+        match self.router.reload(&name, &text) {
+            Ok(applied) => {
+                let waits = if applied.needs_restart.is_empty() {
+                    String::new()
+                } else {
+                    format!("; a restart is needed for {}", applied.needs_restart.join(", "))
+                };
+                tracing::info!("{name} is applied: {} steps{waits}", applied.steps.len());
+            }
+            Err(error) => {
+                error.findings.iter().for_each(|finding| tracing::error!("{}", finding.rendered));
+                tracing::error!("{name} is not applied, nothing is changed: {error}");
+            }
+        }
+    }
+
+    /// Ends it all, in order.
+    pub(crate) fn end(self) {
+        self.server.stop();
+        self.router.stop();
+    }
+}
+
+/// The file's text and what it means; its findings go to standard error.
+fn read(file: &Path) -> Result<(String, Config), Failure> {
+    let name = config_file::name(file);
+    let bytes = config_file::read(file)?;
+    match weir_config::check_with(&CheckOptions::new(&name), &bytes) {
+        Ok(checked) => {
+            config_file::tell(&checked.warnings);
+            Ok((String::from_utf8_lossy(&bytes).into_owned(), checked.config))
+        }
+        Err(findings) => Err(config_file::refuse(&name, &findings, false, &mut std::io::sink())),
+    }
+}
+
+/// The name of a router's state: that of its socket.
+fn state_of(socket: &Path) -> PathBuf {
+    let name = socket.file_stem().map_or_else(|| "weir".into(), |stem| stem.to_string_lossy().into_owned());
+    Path::new(STATE).join(name)
+}
+
+/// Where applied configurations are kept, if they are.
+fn history_folder(history: &History, socket: &Path) -> Option<PathBuf> {
+    let usual = History::default().directory;
+    if history.directory != usual {
+        return Some(history.directory.clone());
+    }
+    if socket == weir_config::Api::default().socket {
+        return Some(usual);
+    }
+    (socket.parent() == Some(Path::new(RUN))).then(|| state_of(socket).join("config"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_router_has_a_history_of_its_own() {
+        let usual = History::default();
+        let given = History { directory: "/srv/w".into(), ..History::default() };
+        let folder =
+            |history: &History, socket: &str| history_folder(history, Path::new(socket)).map(|folder| folder.display().to_string());
+        assert_eq!(folder(&usual, "/run/weir/api.sock").as_deref(), Some("/var/lib/weir/config"));
+        assert_eq!(folder(&usual, "/run/weir/second.sock").as_deref(), Some("/var/lib/weir/second/config"));
+        assert_eq!(folder(&usual, "/tmp/x.sock"), None);
+        assert_eq!(folder(&given, "/tmp/x.sock").as_deref(), Some("/srv/w"));
+        assert_eq!(state_of(Path::new("/run/weir/api.sock")).with_extension("ifindex"), Path::new("/var/lib/weir/api.ifindex"));
+    }
+}
