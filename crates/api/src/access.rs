@@ -42,12 +42,23 @@ pub(crate) struct Group {
 pub(crate) enum Peer {
     /// The kernel, or TLS, vouches for it.
     Known(Caller),
-    /// It may do nothing; this is what it is told.
-    Refused(ApiError),
+    /// It may do nothing: its user, and what it is told.
+    Refused(u32, ApiError),
     /// Each request shows a token.
     Tcp(SocketAddr),
     /// Anybody, on the listener that tells metrics only.
     Anybody(SocketAddr),
+}
+
+impl Peer {
+    /// Where it is, for the log.
+    pub(crate) fn place(&self) -> String {
+        match self {
+            Self::Known(caller) => caller.to_string(),
+            Self::Refused(uid, _) => format!("uid {uid}"),
+            Self::Tcp(address) | Self::Anybody(address) => address.to_string(),
+        }
+    }
 }
 
 impl Access {
@@ -88,7 +99,7 @@ impl Access {
         } else if is_in(&self.readers) {
             Role::ReadOnly
         } else {
-            return Peer::Refused(self.stranger(uid));
+            return Peer::Refused(uid, self.stranger(uid));
         };
         Peer::Known(Caller { role, origin: Origin::Unix { uid, gid, pid, user: user.map(str::to_owned) } })
     }
@@ -130,7 +141,7 @@ impl Access {
     pub(crate) fn caller(&self, peer: &Peer, headers: &HeaderMap) -> Result<Caller, ApiError> {
         match peer {
             Peer::Known(caller) => Ok(caller.clone()),
-            Peer::Refused(error) => Err(error.clone()),
+            Peer::Refused(_, error) => Err(error.clone()),
             Peer::Tcp(address) => self.of_token(*address, headers),
             Peer::Anybody(address) => {
                 Ok(Caller { role: Role::ReadOnly, origin: Origin::Tcp { address: *address, name: "anybody".to_owned() } })
@@ -222,14 +233,14 @@ mod tests {
         assert_eq!(role(7777, 201), Some(Role::ReadOnly), "a user without a name");
         assert_eq!(role(1002, 1002), None, "somebody else");
         assert_eq!(role(7777, 7777), None, "nobody");
-        let Peer::Refused(error) = access.judge(&accounts, 1002, 1002, None) else { panic!("let in") };
+        let Peer::Refused(_, error) = access.judge(&accounts, 1002, 1002, None) else { panic!("let in") };
         assert_eq!((error.code, error.help.as_str()), (ErrorCode::Forbidden, "try sudo, or join the group weir or weir-read"));
     }
 
     #[test]
     fn without_groups_only_root_and_the_own_user_may() {
         let access = Access { admins: None, readers: None, ..access() };
-        assert!(matches!(access.judge(&accounts(), 1000, 0, None), Peer::Refused(_)));
+        assert!(matches!(access.judge(&accounts(), 1000, 0, None), Peer::Refused(..)));
         assert!(matches!(access.judge(&accounts(), 110, 7, None), Peer::Known(_)));
     }
 

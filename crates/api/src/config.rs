@@ -19,6 +19,7 @@ pub struct ConfigText {
     pub yaml: String,
     /// The file's name, for findings; absent = `configuration`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4096), regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     pub file: Option<String>,
     /// Keys that vppcfg knows and this router lacks are warnings, not errors.
     #[serde(default)]
@@ -143,6 +144,7 @@ impl std::fmt::Display for StepGroup {
 /// What the running configuration is compared with: `POST /v1/config/diff`. One of the two.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = one_of_yaml_and_revision()))]
 pub struct DiffRequest {
     /// A file's text: from what runs to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,6 +152,15 @@ pub struct DiffRequest {
     /// A revision of the history: from it to what runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
+}
+
+/// The rule between keys that the endpoint keeps, as JSON Schema says it.
+fn one_of_yaml_and_revision() -> serde_json::Value {
+    let absent = serde_json::json!({ "type": "null" });
+    serde_json::json!([
+        { "required": ["yaml"], "properties": { "yaml": { "type": "string" }, "revision": absent } },
+        { "required": ["revision"], "properties": { "revision": { "type": "integer" }, "yaml": absent } },
+    ])
 }
 
 /// A difference between two configurations.
@@ -167,15 +178,19 @@ pub struct ApplyRequest {
     pub yaml: String,
     /// The file's name, for findings; absent = `configuration`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4096), regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     pub file: Option<String>,
     /// Why, for the history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1000), regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     pub comment: Option<String>,
     /// Who, for the history; absent = the user who asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 100), regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     pub author: Option<String>,
     /// Undo the change by itself unless it is confirmed within so many seconds, 1 to 86,400.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 86_400))]
     pub confirm_seconds: Option<u32>,
     /// Keys that vppcfg knows and this router lacks are warnings, not errors.
     #[serde(default)]
@@ -215,22 +230,32 @@ pub struct Confirmed {
 /// What to go back to: `POST /v1/config/rollback`. Neither `revision` nor `steps_back` = one back.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("not" = both_revision_and_steps_back()))]
 pub struct RollbackRequest {
     /// This revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
     /// So many revisions before the one that runs, at least 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub steps_back: Option<u32>,
     /// Why, for the history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1000), regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     pub comment: Option<String>,
     /// Who, for the history; absent = the user who asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 100), regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     pub author: Option<String>,
     /// Undo it by itself unless it is confirmed within so many seconds, 1 to 86,400.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 86_400))]
     pub confirm_seconds: Option<u32>,
+}
+
+fn both_revision_and_steps_back() -> serde_json::Value {
+    let number = serde_json::json!({ "type": "integer" });
+    serde_json::json!({ "required": ["revision", "steps_back"], "properties": { "revision": number, "steps_back": number } })
 }
 
 /// Applied configurations, newest first: `GET /v1/config/history`.
@@ -316,6 +341,7 @@ pub enum LockReason {
 /// (RFC 7396).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1))]
 pub struct SflowPatch {
     /// One packet in this many is sampled; 0 = none.
     #[serde(default, skip_serializing_if = "Edit::is_keep")]
@@ -332,6 +358,7 @@ pub struct SflowPatch {
 /// the default (RFC 7396).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1))]
 pub struct InterfacePatch {
     /// Whether received packets are sampled.
     #[serde(default, skip_serializing_if = "Edit::is_keep")]

@@ -6,7 +6,8 @@
 //! are logged with who asked for them. Runs on the server's thread.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::RequestExt;
 use axum::body::{Body, Bytes};
@@ -39,6 +40,25 @@ pub(crate) struct Shared {
     large: Arc<Semaphore>,
     /// One permit for each stream of events.
     streams: Arc<Semaphore>,
+    refusals: Arc<Refusals>,
+}
+
+/// Strangers who are turned away: they shall be told in the log, and not fill it.
+#[derive(Default)]
+struct Refusals(Mutex<(Option<Instant>, u64)>);
+
+impl Refusals {
+    /// Counts one; once a second it is to be told, with how many were not.
+    fn count(&self) -> Option<u64> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (told, unsaid) = &mut *state;
+        if told.is_some_and(|told| told.elapsed() < Duration::from_secs(1)) {
+            *unsaid = unsaid.saturating_add(1);
+            return None;
+        }
+        *told = Some(Instant::now());
+        Some(std::mem::take(unsaid))
+    }
 }
 
 impl Shared {
@@ -46,7 +66,7 @@ impl Shared {
         let events = router.events().unwrap_or_default();
         let permits = |count: usize| Arc::new(Semaphore::new(count.max(1)));
         let (answering, large, streams) = (permits(limits.answers), permits(limits.configs), permits(limits.streams));
-        Self { router, limits, access, events, stopped, answering, large, streams }
+        Self { router, limits, access, events, stopped, answering, large, streams, refusals: Arc::default() }
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -60,7 +80,7 @@ impl Shared {
     /// Asks the router on a blocking thread, when one is free; not longer than `most`.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
-        most: std::time::Duration,
+        most: Duration,
         what: &str,
         question: impl FnOnce(&dyn Router) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
@@ -132,7 +152,10 @@ pub(crate) fn conversation(
                     inner.call(request).await
                 }
                 Err(error) => {
-                    tracing::info!(?peer, method = %request.method(), path = request.uri().path(), "the API refuses somebody");
+                    if let Some(unsaid) = shared.refusals.count() {
+                        let path = request.uri().path();
+                        tracing::info!(from = %peer.place(), method = %request.method(), path, unsaid, "the API refuses somebody");
+                    }
                     Ok(turned_away(&error))
                 }
             }

@@ -1,20 +1,23 @@
 //! The router's API: what can be asked of a running Weir, and what it answers.
 //!
-//! Everything that looks at a router from outside (the command line, scripts, later the Python
-//! client and the console) speaks HTTP with JSON over a Unix socket, under `/v1`. This crate has
-//! all of it: the typed requests and replies, the trait by which the engine answers, the server
-//! and a blocking client.
+//! Everything that looks at a router from outside (the command line, scripts, the Python client)
+//! speaks HTTP with JSON under `/v1`, over a Unix socket or over TCP with TLS. This crate has all
+//! of it: the typed requests and replies, the trait by which the engine answers, the server and a
+//! blocking client.
 //!
 //! - The types say their units. Keys are snake_case, enumerations kebab-case, every reply is an
 //!   object (so that it can grow), an absent key means "has none".
-//! - [`Router`] is what the engine implements: blocking methods that read counters and tables and
-//!   never touch a worker's way.
+//! - [`Router`] is what the engine implements: blocking methods that read counters and tables,
+//!   plan and apply configurations, and never touch a worker's way. On an [`EventBus`] it
+//!   publishes what happens.
 //! - [`Server`] runs on a thread of its own with a small runtime; clients that stall, send half a
-//!   request or come in a crowd are bounded there.
-//! - [`ENDPOINTS`] is the one table of methods and paths; routing, the 404's help and the tests
-//!   come from it.
+//!   request or come in a crowd are bounded there. It finds out who asks ([`Caller`]) before it
+//!   reads what they ask.
+//! - [`ENDPOINTS`] is the one table of methods and paths; routing, roles, the OpenAPI document, the
+//!   reference page and the tests come from it. [`metrics`] has a table of its own kind.
 //!
-//! What it does not do: TCP, TLS and roles. Whoever may write to the socket may do everything.
+//! What it does not do: read configurations. A file is a text here, and its findings are the
+//! engine's.
 
 #![forbid(unsafe_code)]
 

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::endpoints::ERRORS_OF_ALL;
@@ -50,8 +51,21 @@ pub(crate) fn generator() -> SchemaGenerator {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
+        settings.transforms.push(Box::new(RecursiveTransform(say_the_most)));
     });
     settings.into_generator()
+}
+
+/// A format says to Rust how large a number may be; a maximum says it to everybody.
+fn say_the_most(schema: &mut Schema) {
+    let most: u64 = match schema.get("format").and_then(Value::as_str) {
+        Some("uint16") => u16::MAX.into(),
+        Some("uint32") => u32::MAX.into(),
+        _ => return,
+    };
+    if schema.get("maximum").is_none() {
+        schema.insert("maximum".to_owned(), json!(most));
+    }
 }
 
 fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {

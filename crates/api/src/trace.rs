@@ -23,6 +23,7 @@ pub struct TraceRequest {
     pub interface: Option<String>,
     /// How many packets, 1 to 10,000.
     #[serde(default = "TraceRequest::default_count")]
+    #[schemars(range(min = 1, max = 10_000))]
     pub count: u32,
 }
 

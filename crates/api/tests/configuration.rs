@@ -138,6 +138,8 @@ fn what_makes_no_sense_never_reaches_the_router() {
         ("POST", "/v1/config/apply", format!(r#"{{"yaml": "", "comment": "{long}"}}"#), "`comment` is longer than 1000 characters"),
         ("POST", "/v1/config/apply", r#"{"comment": "no file"}"#.to_owned(), "missing field `yaml`"),
         ("POST", "/v1/config/apply", r#"{"yaml": "", "confirm": 5}"#.to_owned(), "unknown field `confirm`"),
+        ("POST", "/v1/config/apply", r#" ["a: 1"]"#.to_owned(), "it is a list"),
+        ("POST", "/v1/config/rollback", "[null, null]".to_owned(), "it is a list"),
         ("POST", "/v1/config/apply", "[".repeat(100_000), "the body is not a configuration to apply"),
         ("POST", "/v1/config/check", r#"{"yaml": 7}"#.to_owned(), "invalid type"),
         ("POST", "/v1/config/diff", "{}".to_owned(), "has one of `yaml` and `revision`"),
@@ -150,6 +152,7 @@ fn what_makes_no_sense_never_reaches_the_router() {
         ("PATCH", "/v1/interfaces/wan", r#"{"state": "sideways"}"#.to_owned(), "the body is not an edit of an interface"),
         ("PATCH", "/v1/interfaces/wan", "null".to_owned(), "the body is not an edit of an interface"),
         ("GET", "/v1/config/history/x", String::new(), "is not the number of a revision"),
+        ("GET", "/v1/config/history?before=9007199254740992", String::new(), "before cannot be 9007199254740992"),
         ("GET", "/v1/config/history?limit=0", String::new(), "limit cannot be 0"),
     ] {
         let (status, reply, _) = plain(&place.socket(), method, path, &body);

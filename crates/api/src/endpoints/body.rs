@@ -10,8 +10,12 @@ const LONGEST_WAIT: u32 = 86_400;
 
 /// The body as a value; `example` is told when it is none.
 pub(super) fn read<T: DeserializeOwned>(request: &Request, what: &str, example: &str) -> Result<T, ApiError> {
-    serde_json::from_slice(&request.body)
-        .map_err(|error| bad(format!("the body is not {what}: {error}"), format!("{what} looks like {example}")))
+    let refused = |reason: &dyn std::fmt::Display| bad(format!("the body is not {what}: {reason}"), format!("{what} looks like {example}"));
+    // serde would take a list of a struct's values, too.
+    if request.body.trim_ascii_start().first() == Some(&b'[') {
+        return Err(refused(&"it is a list"));
+    }
+    serde_json::from_slice(&request.body).map_err(|error| refused(&error))
 }
 
 pub(super) fn bad(message: impl Into<String>, help: impl Into<String>) -> ApiError {

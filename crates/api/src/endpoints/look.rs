@@ -179,7 +179,7 @@ pub(super) fn config_schema(router: &dyn Router, request: &Request) -> Text {
 pub(super) fn config_history(router: &dyn Router, request: &Request) -> Text {
     let asked: HistoryQuery = query(request)?;
     let limit = asked.limit()?;
-    let mut history = router.config_history(limit + 1, asked.before)?;
+    let mut history = router.config_history(limit + 1, asked.before()?)?;
     let more = history.revisions.len() > limit;
     history.revisions.truncate(limit);
     history.next = history.revisions.last().filter(|_| more).map(|last| last.revision);

@@ -154,7 +154,7 @@ pub(super) struct RoutesQuery {
 #[serde(deny_unknown_fields)]
 pub(super) struct HistoryQuery {
     limit: Option<u32>,
-    pub(super) before: Option<u64>,
+    before: Option<u64>,
 }
 
 impl InterfacesQuery {
@@ -179,10 +179,14 @@ impl HistoryQuery {
     pub(super) fn limit(&self) -> Result<usize, ApiError> {
         bounded("limit", self.limit.unwrap_or(HISTORY_PAGE), (1, 1000)).map(|limit| limit as usize)
     }
+
+    pub(super) fn before(&self) -> Result<Option<u64>, ApiError> {
+        self.before.map(|before| bounded("before", before, (0, MOST_REVISIONS))).transpose()
+    }
 }
 
-fn bounded(name: &str, value: u32, (least, most): (u32, u32)) -> Result<u32, ApiError> {
-    if (least..=most).contains(&value) {
+fn bounded<T: PartialOrd + std::fmt::Display>(name: &str, value: T, (least, most): (T, T)) -> Result<T, ApiError> {
+    if least <= value && value <= most {
         return Ok(value);
     }
     Err(ApiError::new(ErrorCode::BadRequest, format!("{name} cannot be {value}"), format!("{name} may be {least} to {most}")))

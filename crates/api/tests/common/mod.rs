@@ -239,7 +239,9 @@ impl Router for TestRouter {
 
     fn routes(&self) -> Result<Routes, ApiError> {
         if let Mood::Large(count) = self.mood {
-            let route = |number: u32| route(&format!("10.{}.{}.0/24", number / 256 % 256, number % 256), number / 65536);
+            // 20,000 in each table.
+            let prefix = |number: u32| format!("10.{}.{}.0/24", number % 20_000 / 256, number % 20_000 % 256);
+            let route = |number: u32| route(&prefix(number), number / 20_000);
             return Ok(Routes { routes: (0..count).rev().map(route).collect() });
         }
         Ok(Routes { routes: vec![route("0.0.0.0/0", 0), route("10.0.0.0/8", 0), route("10.1.0.0/16", 0), route("10.0.0.0/8", 7)] })
