@@ -71,6 +71,10 @@ pub fn run_case(case: Case, effort: Effort, mut progress: impl FnMut(&str)) -> R
     Ok((results, hugepages))
 }
 
+/// How long the reader rests: as the agent does where samples are dense. One that asked all the time would
+/// take the ring's lines away from the worker while it writes them.
+const REST: std::time::Duration = std::time::Duration::from_millis(1);
+
 /// The ring's reader, on whatever core the kernel gives it.
 fn drain(mut source: SampleSource, stop: &AtomicBool, got: &AtomicU64) {
     loop {
@@ -84,14 +88,14 @@ fn drain(mut source: SampleSource, stop: &AtomicBool, got: &AtomicU64) {
         } else if ended {
             return;
         } else {
-            std::thread::sleep(std::time::Duration::from_micros(20));
+            std::thread::sleep(REST);
         }
     }
 }
 
 fn off(rig: &mut Rig, case: Case, effort: Effort, progress: &mut impl FnMut(&str)) -> CaseResult {
     progress(&format!("{}: off", case.name()));
-    rig.settings.set(0, 128);
+    rig.sample(0);
     rig.block(effort.turns, false);
     let before = rig.node_clocks();
     let mut blocks: Vec<f64> = (0..effort.pairs).map(|_| rig.block(effort.turns, false)).collect();
@@ -123,7 +127,7 @@ fn result(rig: &Rig, case: Case, sflow: String, before: &[(&'static str, u64, u6
 
 /// Blocks with and without take turns; which comes first changes from pair to pair.
 fn with_sflow(rig: &mut Rig, case: Case, effort: Effort, rate: u32, got: &AtomicU64) -> CaseResult {
-    rig.settings.set(rate, 128);
+    rig.sample(rate);
     rig.block(effort.turns, true);
     let before = rig.node_clocks();
     let (got_before, mut blocks, mut added, mut null) = (got.load(Ordering::Acquire), Vec::new(), Vec::new(), Vec::new());

@@ -82,7 +82,7 @@ pub(crate) struct Rig {
     stage: usize,
     vector: Vector,
     now: u64,
-    pub(crate) settings: Arc<Settings>,
+    settings: Arc<Settings>,
     pub(crate) hugepages: bool,
 }
 
@@ -161,6 +161,12 @@ impl Rig {
             self.graph.account(self.stage, count, weir_cpu::tsc().wrapping_sub(transmitting));
         }
         weir_cpu::tsc().wrapping_sub(began)
+    }
+
+    /// Sets how often to sample; the taps take note.
+    pub(crate) fn sample(&mut self, rate: u32) {
+        self.settings.set(rate, 128);
+        self.graph.tick_taps(self.now);
     }
 
     /// Clocks a packet over `turns` turns.

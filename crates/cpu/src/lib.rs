@@ -1,7 +1,8 @@
 //! The few machine instructions the router needs and stable Rust calls unsafe.
 //!
 //! * [`tsc`] and [`tsc_hz`]: the clock everything on the hot side is measured in.
-//! * [`prefetch`]: a hint that a line will be read soon; it can neither fault nor change anything.
+//! * [`prefetch`], [`prefetch_write`]: hints that a line will be used soon; they can neither fault nor
+//!   change anything.
 //! * [`dispatch`]: runs a piece of work compiled for the best instruction set this machine has,
 //!   chosen once at start. The binary itself stays at the x86-64 baseline.
 //! * [`pin_to`]: ties the calling thread to one core.
@@ -70,6 +71,22 @@ pub fn prefetch_address(place: *const u8) {
         // SAFETY: PREFETCHT0 never faults and changes no architectural state, whatever the address.
         unsafe {
             core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(place.cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
+/// As [`prefetch`], for a line that will be written soon: it is taken away from other cores as well.
+#[inline(always)]
+pub fn prefetch_write(place: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[expect(unsafe_code, reason = "without the target feature, the intrinsic would become an ordinary prefetch")]
+        // SAFETY: PREFETCHW never faults and changes no architectural state, whatever the address; a
+        // 64-bit processor that does not know it takes it for a NOP.
+        unsafe {
+            core::arch::asm!("prefetchw [{place}]", place = in(reg) place, options(nostack, preserves_flags, readonly));
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -253,5 +270,6 @@ mod tests {
     fn prefetch_takes_any_address() {
         prefetch_address(std::ptr::null());
         prefetch(&7u8);
+        prefetch_write(std::ptr::null());
     }
 }

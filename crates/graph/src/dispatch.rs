@@ -16,7 +16,7 @@ use weir_ring::spsc::Producer;
 use crate::counters::{DropMap, WorkerCounters};
 use crate::hold::{HoldKey, HoldLimits, Holds};
 use crate::node::{Cx, Node, NodeSpec, Scratch, World};
-use crate::tap::{Look, Marks, Point, Tap};
+use crate::tap::{Gate, Look, Marks, Point, Tap};
 use crate::trace::{TraceRequest, TraceStep, Tracer};
 use crate::verdict::{Outcome, Verdict, VerdictKind};
 use crate::{DropReason, Next};
@@ -185,6 +185,7 @@ impl<W: World> GraphBuilder<W> {
             leaving: Vec::with_capacity(64),
             counters,
             map,
+            gates: self.taps.iter().map(|_| Gate::default()).collect(),
             taps: self.taps,
             marks: Marks::default(),
             tracer: Tracer::new(trace),
@@ -209,6 +210,8 @@ pub struct Graph<W: World> {
     leaving: Vec<u32>,
     counters: Arc<WorkerCounters>,
     map: Arc<DropMap>,
+    /// One a tap.
+    gates: Box<[Gate]>,
     taps: Vec<Box<dyn Tap<W>>>,
     marks: Marks,
     tracer: Tracer,
@@ -256,13 +259,13 @@ impl<W: World> Graph<W> {
         if waiting.is_some_and(|packet| packet.interface() != interface) {
             self.run(env);
         }
-        let taps = env.world.rx_taps(interface);
+        let due = self.due(env.world.rx_taps(interface), interface, vector.len());
         for packet in vector.iter_mut() {
             packet.set_interface(interface);
         }
         self.counters.totals.input.add(vector.len() as u64);
-        if taps != 0 {
-            self.look(env, taps, Point::Rx, interface, vector);
+        if due != 0 {
+            self.show(env, due, Point::Rx, interface, vector);
         }
         self.enqueue(entry, vector);
     }
@@ -576,13 +579,11 @@ impl<W: World> Graph<W> {
     /// Drops one packet at a node: counts, lets the taps look, frees.
     pub fn drop_one(&mut self, env: &mut Env<'_, W>, node: usize, reason: DropReason, packet: Pkt) {
         self.count_drop(env, node, reason, packet.interface(), 1);
-        let taps = env.world.drop_taps();
+        let taps = self.due(env.world.drop_taps(), packet.interface(), 1);
         if taps != 0 {
             let marked = packet.flags().any(weir_buf::Flags::MARKED);
             let point = Point::Drop { node: node as u16, reason };
-            let look =
-                Look { world: env.world, worker: self.worker, now: env.now, point, interface: packet.interface(), any_marked: marked };
-            show(&mut self.taps, taps, &look, std::slice::from_ref(&packet), &mut self.marks);
+            self.let_look(env, taps, point, packet.interface(), marked, std::slice::from_ref(&packet));
             self.marks.0.clear();
         }
         env.cache.free(packet);
@@ -601,8 +602,29 @@ impl<W: World> Graph<W> {
 
     /// Lets rx or tx taps look at a vector, and sets the marks that they ask for.
     pub fn look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
-        let look = Look { world: env.world, worker: self.worker, now: env.now, point, interface, any_marked: vector.any_marked() };
-        show(&mut self.taps, taps, &look, vector, &mut self.marks);
+        let due = self.due(taps, interface, vector.len());
+        if due != 0 {
+            self.show(env, due, point, interface, vector);
+        }
+    }
+
+    /// Which of `taps` want to see a vector of so many packets.
+    #[inline(always)]
+    fn due(&mut self, taps: u32, interface: u32, count: usize) -> u32 {
+        let (mut left, mut due) = (taps, 0);
+        while left != 0 {
+            let lowest = left & left.wrapping_neg();
+            if self.gates.get_mut(lowest.trailing_zeros() as usize).is_some_and(|gate| gate.is_due(interface, count)) {
+                due |= lowest;
+            }
+            left ^= lowest;
+        }
+        due
+    }
+
+    #[inline(never)]
+    fn show(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
+        self.let_look(env, taps, point, interface, vector.any_marked(), vector);
         if self.marks.0.is_empty() {
             return;
         }
@@ -615,9 +637,27 @@ impl<W: World> Graph<W> {
         }
     }
 
+    /// Lets each of `taps` look at some packets, and asks it when it wants to look again.
+    fn let_look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, any_marked: bool, packets: &[Pkt]) {
+        let mut left = taps;
+        while left != 0 {
+            let number = left.trailing_zeros() as usize;
+            if let (Some(tap), Some(gate)) = (self.taps.get_mut(number), self.gates.get_mut(number)) {
+                let (seen, unused) = gate.state(interface);
+                let look = Look { world: env.world, worker: self.worker, now: env.now, point, interface, any_marked, seen, unused };
+                tap.look(&look, packets, &mut self.marks);
+                gate.ask(&mut **tap);
+            }
+            left &= left - 1;
+        }
+    }
+
     /// Gives every tap its turn.
     pub fn tick_taps(&mut self, now: u64) {
-        self.taps.iter_mut().for_each(|tap| tap.tick(now));
+        for (tap, gate) in self.taps.iter_mut().zip(&mut self.gates) {
+            tap.tick(now);
+            gate.ask(&mut **tap);
+        }
     }
 
     /// The next interface with packets to leave, and those packets. Put the emptied vector back with
@@ -666,16 +706,6 @@ impl<W: World> Graph<W> {
     #[cold]
     pub fn trace_stage(&mut self, stage: usize, packets: &[Pkt]) {
         self.record(stage, packets, Outcome::All(Verdict::OUT));
-    }
-}
-
-fn show<W: World>(taps: &mut [Box<dyn Tap<W>>], which: u32, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) {
-    let mut left = which;
-    while left != 0 {
-        if let Some(tap) = taps.get_mut(left.trailing_zeros() as usize) {
-            tap.look(look, packets, marks);
-        }
-        left &= left - 1;
     }
 }
 

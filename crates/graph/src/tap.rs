@@ -38,6 +38,64 @@ pub struct Look<'a, W: World> {
     pub interface: u32,
     /// Whether any packet of the vector may be marked.
     pub any_marked: bool,
+    /// Packets that went by the tap on this interface since the start, this vector's included.
+    pub seen: u64,
+    /// What is left of the packets that the tap allowed to go by unseen.
+    pub unused: u64,
+}
+
+/// What stands before a tap and lets by what it need not see.
+#[derive(Debug)]
+pub struct Gate {
+    /// Packets that may still go by.
+    left: u64,
+    /// By interface: packets that came.
+    seen: Vec<u64>,
+}
+
+/// Interfaces with lower numbers have their place from the start; they are numbered from 1 on.
+const USUAL_INTERFACES: usize = 1024;
+
+impl Default for Gate {
+    /// Nothing may go by yet.
+    fn default() -> Gate {
+        Gate { left: 0, seen: vec![0; USUAL_INTERFACES] }
+    }
+}
+
+impl Gate {
+    /// A vector comes: whether the tap has to see it.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_due(&mut self, interface: u32, count: usize) -> bool {
+        match self.seen.get_mut(interface as usize) {
+            Some(seen) => *seen += count as u64,
+            None => self.grow(interface, count),
+        }
+        if self.left < count as u64 {
+            return true;
+        }
+        self.left -= count as u64;
+        false
+    }
+
+    /// Room for unusually many interfaces. Doubled, so that it is asked for rarely.
+    #[cold]
+    fn grow(&mut self, interface: u32, count: usize) {
+        self.seen.resize((interface as usize + 1).next_power_of_two(), 0);
+        self.seen[interface as usize] += count as u64;
+    }
+
+    /// What [`Look::seen`] and [`Look::unused`] tell.
+    #[must_use]
+    pub fn state(&self, interface: u32) -> (u64, u64) {
+        (self.seen.get(interface as usize).copied().unwrap_or(0), self.left)
+    }
+
+    /// Asks the tap how many may go by from now on.
+    pub fn ask<W: World>(&mut self, tap: &mut dyn Tap<W>) {
+        self.left = tap.allow(self.left);
+    }
 }
 
 /// Marks that a tap asks for: place in the vector, and the slot to write.
@@ -56,9 +114,16 @@ pub trait Tap<W: World>: Send {
     /// The tap's name, for `show`.
     fn name(&self) -> &'static str;
 
-    /// Looks at a vector. A tap that is not due in this vector returns at once.
+    /// Looks at a vector.
     fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks);
 
-    /// Called once a turn: time for what is not per packet.
+    /// How many packets may go by before it wants to see a vector again; asked after each look and each
+    /// tick, with what is left of the last answer. Vectors that fit into it are counted
+    /// ([`Look::seen`], [`Look::unused`]) and not shown: a tap that is not due costs no call.
+    fn allow(&mut self, _unused: u64) -> u64 {
+        0
+    }
+
+    /// Called every now and then: time for what is not per packet.
     fn tick(&mut self, _now: u64) {}
 }

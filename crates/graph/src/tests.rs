@@ -106,14 +106,18 @@ struct Bench {
 
 impl Bench {
     fn new(taps: u32) -> Bench {
-        let pool = Pool::new(PoolConfig { chunks: 2048, hugepages: Hugepages::Off }).unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
+        Bench { seen: seen.clone(), ..Bench::with_tap(taps, Box::new(Marker(seen))) }
+    }
+
+    fn with_tap(taps: u32, tap: Box<dyn Tap<Toy>>) -> Bench {
+        let pool = Pool::new(PoolConfig { chunks: 2048, hugepages: Hugepages::Off }).unwrap();
         let (producer, trace) = spsc::ring(64);
         let limits = HoldLimits { keys: 2, per_key: 3, time: 100 };
-        let builder = GraphBuilder::default().node(Decider).node(End).tap(Box::new(Marker(seen.clone()))).hold_limits(limits);
+        let builder = GraphBuilder::default().node(Decider).node(End).tap(tap).hold_limits(limits);
         let world = Toy { drops: builder.drop_map().counters(), taps };
         let graph = builder.build(0, producer).unwrap();
-        Bench { cache: PktCache::new(&pool), pool, graph, world, events: spsc::ring(2), trace, seen }
+        Bench { cache: PktCache::new(&pool), pool, graph, world, events: spsc::ring(2), trace, seen: Arc::default() }
     }
 
     /// Sends one packet per first byte (255: an empty one) through, at time `now`.
@@ -283,4 +287,47 @@ fn every_reason_has_a_name_and_a_sentence_of_its_own() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), DropReason::ALL.len());
+}
+
+/// Allows 100 packets at a time to go by, and notes what it was shown.
+struct Patient(Arc<Mutex<Vec<Shown>>>);
+
+/// Interface, packets, seen, unused.
+type Shown = (u32, usize, u64, u64);
+
+impl Tap<Toy> for Patient {
+    fn name(&self) -> &'static str {
+        "patient"
+    }
+    fn look(&mut self, look: &Look<'_, Toy>, packets: &[Pkt], _: &mut Marks) {
+        self.0.lock().unwrap().push((look.interface, packets.len(), look.seen, look.unused));
+    }
+    fn allow(&mut self, _unused: u64) -> u64 {
+        100
+    }
+}
+
+#[test]
+fn a_tap_is_not_shown_what_it_lets_by() {
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let mut gate = Gate::default();
+    let mut tap = Patient(shown.clone());
+    let mut come = |interface: u32, count: usize| {
+        let due = gate.is_due(interface, count);
+        if due {
+            gate.ask::<Toy>(&mut tap);
+        }
+        (due, gate.state(interface))
+    };
+    assert_eq!(come(1, 3), (true, (3, 100)));
+    assert_eq!(come(1, 60), (false, (63, 40)));
+    assert_eq!(come(5000, 40), (false, (40, 0)));
+    assert_eq!(come(2, 0), (false, (0, 0)));
+    assert_eq!(come(1, 1), (true, (64, 100)));
+
+    let mut bench = Bench::with_tap(1, Box::new(Patient(shown.clone())));
+    bench.run(0, &[0, 0]);
+    bench.run(0, &[0; 99]);
+    bench.run(0, &[0, 0]);
+    assert_eq!(*shown.lock().unwrap(), [(1, 2, 2, 0), (1, 2, 103, 1)]);
 }

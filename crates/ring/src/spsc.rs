@@ -291,6 +291,14 @@ pub mod slots {
             true
         }
 
+        /// Where the slot lies that is `ahead` places behind the next one: for asking the cache for it early,
+        /// since the reader's core had it last. The slot may be the reader's still.
+        #[inline]
+        #[must_use]
+        pub fn address(&self, ahead: usize) -> *const T {
+            self.0.slots[self.1.wrapping_add(ahead) & (self.0.slots.len() - 1)].with(|slot| slot)
+        }
+
         /// How many values fit in all.
         #[must_use]
         pub fn capacity(&self) -> usize {

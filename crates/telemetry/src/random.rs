@@ -48,31 +48,55 @@ impl Random {
 ///
 /// Drawing the gap is the same as tossing a coin for every packet, only without the tosses: each
 /// packet has the same chance, whatever was sampled before, from the very first one on.
+///
+/// Gaps are drawn in batches: where samples are rare, the code and the tables of the logarithm have
+/// left the cache by the time of the next one, and fetching them would cost more than all the rest.
 #[derive(Clone, Debug)]
 pub struct Gaps {
     random: Random,
     /// 1 / ln(1 - 1/N); 0 for N = 1.
     scale: f64,
+    drawn: [u64; BATCH],
+    /// How many of `drawn` are used up.
+    used: usize,
 }
+
+/// Gaps drawn together: two cache lines.
+const BATCH: usize = 16;
 
 impl Gaps {
     /// Gaps for one in `rate`; a rate of 0 counts as 1.
     #[must_use]
     pub fn new(random: Random, rate: u32) -> Gaps {
-        let mut gaps = Gaps { random, scale: 0.0 };
+        let mut gaps = Gaps { random, scale: 0.0, drawn: [0; BATCH], used: BATCH };
         gaps.set_rate(rate);
         gaps
     }
 
     /// Changes the rate; the generator goes on.
     pub fn set_rate(&mut self, rate: u32) {
+        self.used = BATCH;
         self.scale = if rate <= 1 { 0.0 } else { 1.0 / (-1.0 / f64::from(rate)).ln_1p() };
     }
 
     /// How many packets to pass over before the next sample.
     #[inline]
     pub fn pass(&mut self) -> u64 {
-        // Inversion: floor(ln(U) / ln(1 - p)) is geometric from 0. Both logarithms are negative.
-        (self.random.unit().ln() * self.scale) as u64
+        if let Some(&gap) = self.drawn.get(self.used) {
+            self.used += 1;
+            return gap;
+        }
+        self.draw()
+    }
+
+    /// Draws a batch and returns the first of it.
+    #[cold]
+    fn draw(&mut self) -> u64 {
+        for place in &mut self.drawn {
+            // Inversion: floor(ln(U) / ln(1 - p)) is geometric from 0. Both logarithms are negative.
+            *place = (self.random.unit().ln() * self.scale) as u64;
+        }
+        self.used = 1;
+        self.drawn[0]
     }
 }

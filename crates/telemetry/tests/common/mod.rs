@@ -8,7 +8,7 @@ pub(crate) mod collector;
 use std::sync::Arc;
 
 use weir_buf::{Hugepages, Pkt, Pool, PoolConfig};
-use weir_graph::{DropCounters, Look, Marks, Point, Tap, World};
+use weir_graph::{DropCounters, Gate, Look, Marks, Point, Tap, World};
 use weir_telemetry::sampler::{Sample, SampleSource, Sampler, Settings};
 
 /// The interface that packets come in by unless a test says otherwise.
@@ -69,6 +69,9 @@ pub(crate) struct Rig {
     pub(crate) source: SampleSource,
     pub(crate) marks: Marks,
     pub(crate) now: u64,
+    gate: Gate,
+    /// The settings as of the last tick, which a change brings about here.
+    settings_seen: (u32, u32),
 }
 
 impl Rig {
@@ -79,7 +82,7 @@ impl Rig {
     pub(crate) fn with_ring(rate: u32, seed: u64, ring: usize) -> Rig {
         let settings = Settings::new(rate, 16);
         let (sampler, source) = Sampler::new(settings.clone(), seed, ring);
-        Rig { settings, sampler, source, marks: Marks::default(), now: 0 }
+        Rig { settings, sampler, source, marks: Marks::default(), now: 0, gate: Gate::default(), settings_seen: (0, 0) }
     }
 
     /// The reading end, for an agent; the counters stay here, too.
@@ -92,8 +95,17 @@ impl Rig {
     /// One vector comes in on `interface`.
     pub(crate) fn look_on(&mut self, interface: u32, packets: &[Pkt]) {
         self.now += 1;
-        let look = Look { world: &Plain, worker: 0, now: self.now, point: Point::Rx, interface, any_marked: false };
-        self.sampler.look(&look, packets, &mut self.marks);
+        if self.settings_seen != (self.settings.rate(), self.settings.header()) {
+            self.settings_seen = (self.settings.rate(), self.settings.header());
+            self.gate.ask::<Plain>(&mut self.sampler);
+        }
+        if self.gate.is_due(interface, packets.len()) {
+            let (seen, unused) = self.gate.state(interface);
+            let (worker, now, point, any_marked) = (0, self.now, Point::Rx, false);
+            let look = Look { world: &Plain, worker, now, point, interface, any_marked, seen, unused };
+            self.sampler.look(&look, packets, &mut self.marks);
+            self.gate.ask::<Plain>(&mut self.sampler);
+        }
     }
 
     pub(crate) fn look(&mut self, packets: &[Pkt]) {
