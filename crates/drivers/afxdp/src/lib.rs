@@ -14,7 +14,8 @@
 //! mode on all others (one device with zero-copy and one without could not meet) and would tie the
 //! life of all ports to a socket that is still open when a port is opened later. Registering costs
 //! 8 bytes a page and about 200 bytes a chunk of kernel memory for each socket. Each receiving queue
-//! keeps up to a ring full of chunks in the kernel's hands, a port at most an eighth of the pool.
+//! keeps up to a ring full of chunks in the kernel's hands, a port at most a quarter of what is free when
+//! it is opened.
 //!
 //! **Modes**, tried in this order unless one is asked for: native program and zero-copy, native
 //! program and copy, generic program (works everywhere, slowest).

@@ -54,10 +54,10 @@ pub struct AfxdpConfig {
 }
 
 impl AfxdpConfig {
-    /// The usual settings: fastest mode, all queues, rings of 2048, promiscuous.
+    /// The usual settings: fastest mode, all queues, rings of 4096, promiscuous.
     #[must_use]
     pub fn new(device: impl Into<String>) -> AfxdpConfig {
-        AfxdpConfig { device: device.into(), mode: Mode::Auto, queues: None, ring: 2048, promiscuous: true }
+        AfxdpConfig { device: device.into(), mode: Mode::Auto, queues: None, ring: 4096, promiscuous: true }
     }
 }
 
@@ -180,10 +180,11 @@ impl<'a> Setup<'a> {
     }
 
     fn open_queues(&self, zero_copy: bool) -> io::Result<Vec<Queue>> {
-        (0..self.rx_queues.max(self.tx_queues)).map(|number| self.open_queue(number as u32, zero_copy)).collect()
+        let level = self.level(zero_copy);
+        (0..self.rx_queues.max(self.tx_queues)).map(|number| self.open_queue(number as u32, zero_copy, level)).collect()
     }
 
-    fn open_queue(&self, number: u32, zero_copy: bool) -> io::Result<Queue> {
+    fn open_queue(&self, number: u32, zero_copy: bool, level: usize) -> io::Result<Queue> {
         let ring = self.config.ring;
         let socket = sys::xdp_socket()?;
         sys::register(socket.as_fd(), self.pool)?;
@@ -193,7 +194,7 @@ impl<'a> Setup<'a> {
         sys::set_send_buffer(socket.as_fd(), 16 << 20);
         sys::set_send_budget(socket.as_fd(), ring);
         let socket = Arc::new(Socket::new(socket, self.pool, longest_frame(&self.link)));
-        let level = if (number as usize) < self.rx_queues { self.level(zero_copy) } else { 0 };
+        let level = if (number as usize) < self.rx_queues { level } else { 0 };
         // The chunks are there before the device is asked: zero-copy drivers fill their own rings
         // when the socket is bound.
         let receiver = Receiver::new(rings.rx, rings.fill, level, zero_copy, socket.clone());
@@ -205,10 +206,11 @@ impl<'a> Setup<'a> {
 
     /// Chunks one queue keeps in the kernel's hands: a ring full, two where the driver keeps a ring of
     /// its own. The more there are, the longer the worker may be kept from running without a loss; but
-    /// the port takes no more than an eighth of the pool, from which other ports want to live too.
+    /// the port takes no more than a quarter of what is free in the pool, from which other ports want to
+    /// live too: however many are opened, there is something left.
     fn level(&self, zero_copy: bool) -> usize {
         let full = self.config.ring as usize * if zero_copy { 2 } else { 1 };
-        full.min((self.pool.chunks() / 8 / self.rx_queues).max(64))
+        full.min((self.pool.usage().free / 4 / self.rx_queues).max(64))
     }
 
     /// What may help against a refused native program.

@@ -67,6 +67,22 @@ fn ten_thousand_paced_frames_each_way() {
 }
 
 #[test]
+fn every_port_leaves_memory_for_the_next() {
+    if !can_run() {
+        return;
+    }
+    let lab = Lab::two_hosts().switched().build().unwrap();
+    let (pool, plenty) = (pool(4096), pool(32_768));
+    let _one = open(&lab, ENDS[0], Mode::Native, &pool).unwrap();
+    assert_eq!(pool.usage().lent, 1024, "a quarter of what is free");
+    let other = open(&lab, ENDS[1], Mode::Native, &pool).unwrap();
+    assert_eq!(pool.usage().lent, 1024 + 768, "a quarter of what is left");
+    drop(other);
+    let _other = open(&lab, ENDS[1], Mode::Native, &plenty).unwrap();
+    assert_eq!(plenty.usage().lent, 4096, "and never more than a ring full");
+}
+
+#[test]
 fn ping_finds_its_way_without_being_told_addresses() {
     if !can_run() {
         return;
