@@ -5,20 +5,18 @@
 //! `--running` the running router looks at that, too.
 
 use std::io::Write;
-use std::path::Path;
 
 use weir_api::ConfigText;
 
 use super::config_file::{check, name, refuse, report, tell, text, warnings};
-use crate::cli::{ConfigCheckArgs, ConfigFileArgs};
-use crate::client::client;
+use crate::cli::{ConfigCheckArgs, ConfigFileArgs, Where};
 use crate::failure::Failure;
 use crate::render::units;
 
 /// `weir config check`.
-pub(crate) fn execute(args: &ConfigCheckArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn execute(args: &ConfigCheckArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     if args.running {
-        return against_the_router(&args.file, socket, json, to);
+        return against_the_router(&args.file, at, json, to);
     }
     let name = name(&args.file.config);
     let checked = match check(&args.file.config, args.file.skip_unsupported)? {
@@ -36,10 +34,10 @@ pub(crate) fn execute(args: &ConfigCheckArgs, socket: Option<&Path>, json: bool,
 }
 
 /// The running router looks at the file, and at its machine.
-fn against_the_router(args: &ConfigFileArgs, socket: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+fn against_the_router(args: &ConfigFileArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     let name = name(&args.config);
     let request = ConfigText { yaml: text(args, json, to)?, file: Some(name.clone()), skip_unsupported: args.skip_unsupported };
-    let checked = client(socket).config_check(&request)?;
+    let checked = at.client()?.config_check(&request)?;
     if !checked.ok {
         return Err(refuse(&name, &checked.findings, json, to));
     }

@@ -2,7 +2,8 @@
 //!
 //! Columns are as wide as their widest cell; numbers stand right. Where a screen has an edge, the
 //! columns that may shrink give way, the widest first, and what does not fit ends in an ellipsis;
-//! if that is not enough, spare columns are left out, the sparest first. Without an edge nothing is ever cut: a script reads the same as a person.
+//! if that is not enough, spare columns are left out, the sparest first. Without an edge nothing
+//! is ever cut: a script reads the same as a person.
 
 use super::{Screen, harmless};
 
@@ -74,8 +75,9 @@ impl Column {
         Self { spare, ..self }
     }
 
+    /// What is left of a column that is `width` wide: its title stays whole.
     fn narrowest(self, width: usize) -> usize {
-        if self.shrinks { width.min(NARROWEST) } else { width }
+        if self.shrinks { width.min(NARROWEST.max(self.title.chars().count())) } else { width }
     }
 }
 
