@@ -280,7 +280,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("api.tokens[]", Section, "", "{name: grafana, role: read-only, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}", "One token."),
     key("api.tokens[].name", Text(64), REQUIRED, "grafana", "Who it is, in the log."),
     key("api.tokens[].role", Word(&["read-only", "admin"]), "read-only", "admin", "Whether its bearer may only look, or do everything."),
-    key("api.tokens[].sha256", Sha256, REQUIRED, "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "The SHA-256 hash of the token in hexadecimal, as `printf %s TOKEN | sha256sum` writes it; the token itself stands nowhere."),
+    key("api.tokens[].sha256", Sha256, REQUIRED, "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "The SHA-256 hash of the token in hexadecimal, as `sha256sum` writes it for a file that holds the token and no line end; the token itself stands nowhere."),
     key("api.metrics", Section, "", "{address: 127.0.0.1, port: 9482}", "A listener of its own that gives counters in the OpenMetrics form, and nothing else, to whoever asks; none when absent."),
     key("api.metrics.address", ListenAddress, REQUIRED, "127.0.0.1", "The own address to listen on; `0.0.0.0` or `::` for all."),
     key("api.metrics.port", Whole(1, 65_535), "9482", "9483", "The TCP port."),

@@ -1,16 +1,18 @@
 //! The configuration of a router: one YAML file in, one typed value out, and the steps from one
 //! value to another.
 //!
-//! Three things live here, and none of them does any input or output:
+//! What lives here does no input or output:
 //!
 //! - `check` reads the text of a file and gives a `Config`, or every error it has at once, each
-//!   with its place, its key, what is wrong and what would be right.
-//! - `plan` compares the running configuration with the wanted one and gives the steps between.
-//! - `apply_to_model` does a step to a `Config`; the engine keeps its running configuration so.
+//!   with its place, its key, what is wrong and what would be right; `check_system` holds a good
+//!   file against what the machine has, as it is told.
+//! - `plan` compares the running configuration with the wanted one and gives the steps between;
+//!   `Plan` is the same to be shown. `apply_to_model` does a step to a `Config`; the engine keeps
+//!   its running configuration so.
+//! - `to_yaml` writes the file that says a configuration, `diff` what differs between two.
 //!
-//! The file's keys stand in one table (`keys.rs`): types, ranges, defaults, examples and the
-//! reference page all come from there. Nothing here knows what the machine has; whether a device
-//! exists is for the engine to say.
+//! The file's keys stand in one table (`keys.rs`): types, ranges, defaults, examples, the reference
+//! page, the JSON Schema and the order of what is written all come from there.
 
 #![forbid(unsafe_code)]
 

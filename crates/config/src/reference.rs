@@ -40,7 +40,8 @@ const HEAD: &str = "\
 
 One YAML file holds everything the router is told to be. `weir config check -c FILE` reads it and
 shows every error at once, each with its line, its key, and what would be right; `weir run -c FILE`
-starts a router with it. Keys are vppcfg's where vppcfg has them.
+starts a router with it. Keys are vppcfg's where vppcfg has them. Files to start from are in `examples`; `weir config schema`
+writes the JSON Schema with which editors complete and check while one types.
 
 ";
 
@@ -125,6 +126,11 @@ mod tests {
         assert!(warnings.is_empty(), "{warnings:?}");
         assert_eq!(config.interfaces.len(), 2);
         assert_eq!(config.routes.len(), 3);
+    }
+
+    #[test]
+    fn no_cell_of_a_table_ends_early() {
+        assert!(KEYS.iter().all(|row| ![row.about, row.example, row.default].iter().any(|text| text.contains('|'))));
     }
 
     #[test]

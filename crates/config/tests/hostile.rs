@@ -152,7 +152,7 @@ fn many_mistakes_of_one_kind_stay_quick() {
         let start = std::time::Instant::now();
         let errors = check(what, &text).unwrap_err();
         assert_eq!(errors.iter().filter(|it| it.severity == weir_config::Severity::Error).count(), 201, "{what}");
-        assert!(start.elapsed().as_secs() < 20, "{what}: {:?}", start.elapsed());
+        assert!(start.elapsed().as_secs() < 40, "{what}: {:?}", start.elapsed());
         println!("{what}: {:?}", start.elapsed());
     }
 }

@@ -109,3 +109,19 @@ fn cores_and_memory() {
     assert!(found("buffers: {per-numa: 65536}\n", &huge).is_empty());
     assert_eq!(found("buffers: {per-numa: 65536, hugepages: off}\n", &huge).len(), 1, "hugepages do not count when they are not used");
 }
+
+#[test]
+fn a_configuration_without_a_file_has_its_places_in_what_it_would_be_written_as() {
+    let config = file("interfaces: {xe1: {device: {driver: af-xdp, name: eth7}}}").config;
+    let found = check_system(&Checked::of("running configuration", &config), &machine());
+    assert_eq!((found[0].file.as_str(), found[0].line, found[0].column), ("running configuration", 5, 13));
+    assert_eq!(found[0].excerpt.text, "      name: eth7");
+}
+
+#[test]
+fn thousands_of_missing_devices_are_counted_and_not_kept() {
+    let text: String = (0..5_000).map(|n| format!("  xe{n}: {{device: {{driver: af-xdp, name: n{n}}}}}\n")).collect();
+    let start = std::time::Instant::now();
+    assert_eq!(found(&format!("interfaces:\n{text}"), &machine()).len(), 201);
+    assert!(start.elapsed().as_secs() < 20);
+}
