@@ -40,8 +40,13 @@ pub(crate) struct Shared {
     large: Arc<Semaphore>,
     /// One permit for each stream of events.
     streams: Arc<Semaphore>,
+    /// One permit for each connection of a user who may do nothing.
+    strangers: Arc<Semaphore>,
     refusals: Arc<Refusals>,
 }
+
+/// Users who may do nothing are told so; more of them at once are not.
+const STRANGERS: usize = 8;
 
 /// Strangers who are turned away: they shall be told in the log, and not fill it.
 #[derive(Default)]
@@ -66,7 +71,13 @@ impl Shared {
         let events = router.events().unwrap_or_default();
         let permits = |count: usize| Arc::new(Semaphore::new(count.max(1)));
         let (answering, large, streams) = (permits(limits.answers), permits(limits.configs), permits(limits.streams));
-        Self { router, limits, access, events, stopped, answering, large, streams, refusals: Arc::default() }
+        let (strangers, refusals) = (permits(STRANGERS), Arc::default());
+        Self { router, limits, access, events, stopped, answering, large, streams, strangers, refusals }
+    }
+
+    /// A place to be told in, for a user who may do nothing; `None` when there are too many.
+    pub(crate) fn stranger(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.strangers).try_acquire_owned().ok()
     }
 
     pub(crate) fn limits(&self) -> Limits {

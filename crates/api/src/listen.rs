@@ -123,7 +123,13 @@ async fn welcome(accepted: Accepted, service: axum::Router, shared: Shared, stop
                 let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
                 tracing::debug!(uid = peer.uid(), gid = peer.gid(), pid, "API client");
                 let peer = shared.access().of_unix(peer.uid(), peer.gid(), pid);
-                converse(stream, peer, service, shared, stopped).await;
+                // Where everybody may connect, those who may do nothing shall not take all places.
+                let is_stranger = matches!(peer, Peer::Refused(..));
+                let place = if is_stranger { shared.stranger() } else { None };
+                if !is_stranger || place.is_some() {
+                    converse(stream, peer, service, shared, stopped).await;
+                }
+                drop(place);
             }
             Err(error) => tracing::warn!(%error, "the kernel does not tell who an API client is; it is refused"),
         },

@@ -338,6 +338,39 @@ fn over_the_unix_socket_the_peers_credentials_decide() {
 }
 
 #[test]
+fn strangers_do_not_take_all_places_of_the_unix_socket() {
+    if !rustix::process::geteuid().is_root() || !has("setpriv") || !has("python3") {
+        return eprintln!("skipped: needs root, setpriv and python3");
+    }
+    let Some([_, (readers, _)]) = two_groups() else {
+        return eprintln!("skipped: needs two groups without members");
+    };
+    let place = Place::new();
+    let socket = place.socket();
+    let limits = Limits { head_time: std::time::Duration::from_secs(60), ..Limits::default() };
+    let (_router, _server) = serve(&ServerSettings { limits, read_only_group: Some(readers), ..ServerSettings::new(&socket) });
+    let program = "import socket, sys\nall = []\nfor _ in range(150):\n s = socket.socket(socket.AF_UNIX)\n s.connect(sys.argv[1])\n all.append(s)\nprint('held', flush=True)\nsys.stdin.read()";
+    let mut crowd = Command::new("setpriv")
+        .args(["--reuid=7777", "--regid=7777", "--clear-groups", "/usr/bin/env", "python3", "-c", program])
+        .arg(&socket)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    BufReader::new(crowd.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    let began = std::time::Instant::now();
+    let asked = Client::new(&socket).version();
+    drop(crowd.stdin.take());
+    crowd.wait().unwrap();
+    if said != "held\n" {
+        return eprintln!("skipped: another user cannot run python3");
+    }
+    asked.unwrap();
+    assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
 fn the_router_is_told_who_asks() {
     let place = Place::new();
     let (router, _server) = serve(&ServerSettings::new(place.socket()));
