@@ -1,0 +1,191 @@
+"""A router, as this client shows it."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from . import types
+from .config import Config
+from .edit import Default, value
+from .events import Events
+from .operations import Operations
+from .pages import all_interfaces, all_neighbors, all_routes
+from .sflow import Sflow
+from .trace import Trace
+from .wire import TcpTarget, UnixTarget, Wire, tcp_target
+
+SOCKET = "/run/weir/api.sock"
+"""Where a router listens when nobody says."""
+
+Topic = Literal["counters", "log", "config", "link"]
+
+
+class Router:
+    """One router. Made by `connect`; usable by several threads at once."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.operations = Operations(wire)
+        """Every operation of the API as it is, for what has no method here."""
+        self.sflow = Sflow(self.operations)
+        """sFlow's settings, sampled interfaces and counters."""
+        self.config = Config(self.operations)
+        """The configuration."""
+        self.trace = Trace(self.operations)
+        """Traces of packets."""
+        self._target = wire.target
+        self._listening: weakref.WeakSet[Events] = weakref.WeakSet()
+
+    def __repr__(self) -> str:
+        return f"<weir.Router {self._target}>"
+
+    def __enter__(self) -> Router:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all streams of events. Nothing else is held between two calls."""
+        for events in list(self._listening):
+            events.close()
+
+    def interfaces(self) -> Iterator[types.Interface]:
+        """All interfaces with their counters, in the order of their index."""
+        return all_interfaces(self.operations)
+
+    def interface(self, name: str) -> types.Interface:
+        """One interface with its counters."""
+        return self.operations.get_interfaces(name=name).interfaces[0]
+
+    def set_interface(
+        self,
+        name: str,
+        *,
+        state: types.UpDown | Default | None = None,
+        mtu: int | Default | None = None,
+        description: str | Default | None = None,
+        sflow: bool | Default | None = None,
+    ) -> types.Applied:
+        """Changes the settings of an interface that are given, all at once; the others stay."""
+        body: types.InterfacePatchBody = {}
+        if state is not None:
+            body["state"] = value(state)
+        if mtu is not None:
+            body["mtu"] = value(mtu)
+        if description is not None:
+            body["description"] = value(description)
+        if sflow is not None:
+            body["sflow"] = value(sflow)
+        return self.operations.patch_interfaces_name(name, body)
+
+    def neighbors(self, interface: str | None = None) -> Iterator[types.Neighbor]:
+        """Neighbours on the links, or on one of them."""
+        return all_neighbors(self.operations, interface)
+
+    def routes(self, prefix: str | None = None, *, table: int | None = None) -> Iterator[types.Route]:
+        """Routes with their paths: all, those for a prefix, or the longest match of an address."""
+        return all_routes(self.operations, prefix, table)
+
+    def show_version(self) -> types.Version:
+        """Who answers, and since when."""
+        return self.operations.get_version()
+
+    def show_hardware(self, interface: str | None = None) -> types.Hardware:
+        """Ports with the counters of driver, kernel and device."""
+        return self.operations.get_hardware(interface=interface)
+
+    def show_rx_placement(self, interface: str | None = None) -> types.RxPlacement:
+        """Which worker serves which receive queue."""
+        return self.operations.get_rx_placement(interface=interface)
+
+    def show_runtime(self) -> types.Runtime:
+        """Calls, packets and clocks of each node on each worker."""
+        return self.operations.get_runtime()
+
+    def show_errors(self, interface: str | None = None, *, by_worker: bool = False) -> list[types.DropCounter]:
+        """Drops by node, reason and interface."""
+        return self.operations.get_errors(interface=interface, by_worker=by_worker).errors
+
+    def show_fib_summary(self) -> types.FibSummary:
+        """The size of the forwarding tables."""
+        return self.operations.get_fib_summary()
+
+    def show_buffers(self) -> list[types.BufferPool]:
+        """How full packet memory is."""
+        return self.operations.get_buffers().pools
+
+    def show_totals(self) -> types.Totals:
+        """The balance of packets since the router started."""
+        return self.operations.get_totals()
+
+    def clear_interfaces(self) -> None:
+        """Sets the counters of interfaces to 0."""
+        self.operations.post_clear_interfaces()
+
+    def clear_runtime(self) -> None:
+        """Sets the counters of nodes to 0."""
+        self.operations.post_clear_runtime()
+
+    def clear_errors(self) -> None:
+        """Sets the counters of drops to 0."""
+        self.operations.post_clear_errors()
+
+    def events(self, *topics: Topic, interface: str | None = None, interval: float | None = None) -> Events:
+        """What happens, as it happens: the named topics, or all.
+
+        `interval` is the time between two `counters` in seconds; `interface` narrows counters and links.
+        """
+        interval_ms = None if interval is None else round(interval * 1000)
+        stream = self.operations.get_events(topics=list(topics) or None, interval_ms=interval_ms, interface=interface)
+        events = Events(stream)
+        self._listening.add(events)
+        return events
+
+    def metrics(self) -> str:
+        """All counters as OpenMetrics text."""
+        return self.operations.get_metrics()
+
+    def openapi(self) -> dict[str, Any]:
+        """The API as an OpenAPI 3.1 document."""
+        return self.operations.get_openapi_json()
+
+
+def connect(
+    socket: str | os.PathLike[str] | None = None,
+    *,
+    address: str | None = None,
+    token: str | None = None,
+    ca: str | os.PathLike[str] | None = None,
+    certificate: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
+    tls: bool = True,
+    timeout: float | None = None,
+) -> Router:
+    """The router at a Unix socket, or at an address; raises `Unreachable` when none answers.
+
+    Without arguments it is the one on this machine: at `$WEIR_SOCKET`, else at /run/weir/api.sock. With
+    `address` (`HOST:PORT`) it is asked over TCP with TLS, and shown a token or a client certificate with its
+    key; `ca` is the file of the CA that vouches for the router, where the system does not know it.
+    `timeout` is how many seconds to wait for an answer.
+    """
+    if address is None:
+        path = os.fspath(socket) if socket is not None else os.environ.get("WEIR_SOCKET") or SOCKET
+        target: UnixTarget | TcpTarget = UnixTarget(path)
+    elif socket is not None:
+        raise ValueError("a router is at a socket or at an address, not at both")
+    else:
+        target = tcp_target(address, _path(ca), _path(certificate), _path(key), tls)
+    router = Router(Wire(target, token, timeout))
+    router.show_version()
+    return router
+
+
+def _path(of: str | os.PathLike[str] | None) -> Path | None:
+    return None if of is None else Path(of)

@@ -1,0 +1,1449 @@
+"""What the API consists of: replies as dataclasses, requests as typed dictionaries.
+
+Written by `generate.py` from the router's OpenAPI document; change that, not this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, NotRequired, TypeAlias, TypedDict
+
+
+Adjacency: TypeAlias = Literal[
+    # Sent on: the next hop's MAC address is known.
+    "complete",
+    # Held until the next hop answers.
+    "incomplete",
+    # Held until the destination itself answers.
+    "glean",
+    # For the router itself.
+    "local",
+    # Dropped, as asked.
+    "drop",
+    # Dropped: the interface is down.
+    "down",
+]
+"""What becomes of packets that take a path."""
+
+
+Clear: TypeAlias = Literal[
+    # The counters of interfaces, their drops included.
+    "interfaces",
+    # Calls, packets and clocks of nodes, turns of workers.
+    "runtime",
+    # Drop counters.
+    "errors",
+]
+"""Counters that can be set to 0."""
+
+
+ConfigEventKind: TypeAlias = Literal[
+    # A change was done.
+    "applied",
+    # A change that waited was confirmed.
+    "confirmed",
+    # An earlier configuration runs again, because somebody asked.
+    "rolled-back",
+    # A change that nobody confirmed in time was undone.
+    "expired",
+    # A change failed, and what ran before runs on.
+    "failed",
+]
+"""What happened to the configuration."""
+
+
+CounterSource: TypeAlias = Literal[
+    # Weir's own driver code.
+    "driver",
+    # The kernel, for the socket (AF_XDP's statistics).
+    "xdp",
+    # The kernel, for the network device.
+    "kernel",
+    # The device's driver in the kernel (ethtool).
+    "ethtool",
+]
+"""Who counts."""
+
+
+ErrorCode: TypeAlias = Literal[
+    # The request cannot be understood, or asks for something impossible.
+    "bad-request",
+    # Nobody knows who asks: a token or a certificate is missing, or is unknown.
+    "unauthorized",
+    # Whoever asks may not do this.
+    "forbidden",
+    # The path, or the thing that it names, does not exist.
+    "not-found",
+    # The path exists, but not with this method.
+    "method-not-allowed",
+    # The request did not come in whole in time.
+    "request-timeout",
+    # The router's state forbids it now.
+    "conflict",
+    # The request's body is too large.
+    "too-large",
+    # The body is of a type that the path does not take.
+    "unsupported-media-type",
+    # The configuration that was sent has errors.
+    "invalid",
+    # A fault of the router.
+    "internal",
+    # This router cannot do that.
+    "not-available",
+    # The store of configurations cannot be written.
+    "no-room",
+    # The router has too much to do, or is stopping; try again.
+    "unavailable",
+]
+"""The kinds of errors."""
+
+
+EventLevel: TypeAlias = Literal[
+    # Something is broken.
+    "error",
+    # Something is odd.
+    "warn",
+    # Something happened.
+    "info",
+    # For those who look for a fault.
+    "debug",
+    # Everything.
+    "trace",
+]
+"""How important a line of the log is."""
+
+
+Family: TypeAlias = Literal[
+    # IPv4.
+    "ipv4",
+    # IPv6.
+    "ipv6",
+    # MPLS labels.
+    "mpls",
+]
+"""A family of addresses."""
+
+
+FindingSeverity: TypeAlias = Literal[
+    # The file is refused.
+    "error",
+    # The file is good, but does something that is hardly meant.
+    "warning",
+]
+"""Whether a file is refused for a finding."""
+
+
+IdleMode: TypeAlias = Literal[
+    # Looks again at once.
+    "poll",
+    # Waits for the kernel to wake it.
+    "sleep",
+]
+"""What a worker does without packets."""
+
+
+InterfaceKind: TypeAlias = Literal[
+    # On a port of its own.
+    "port",
+    # Several ports as one.
+    "bond",
+    # A VLAN of another interface.
+    "sub-interface",
+    # On nothing; always up.
+    "loopback",
+    # The routed end of a bridge domain.
+    "bvi",
+]
+"""The kinds of interfaces."""
+
+
+LockReason: TypeAlias = Literal[
+    # A change is being done.
+    "apply-running",
+    # A change waits to be confirmed.
+    "confirm-pending",
+]
+"""Why nobody else may change the configuration."""
+
+
+NeighborState: TypeAlias = Literal[
+    # Asked for, no answer yet.
+    "incomplete",
+    # It answered lately.
+    "reachable",
+    # It answered once, is still used and will be asked again.
+    "stale",
+    # It is being asked again.
+    "probing",
+    # It does not answer.
+    "failed",
+    # The configuration says it.
+    "static",
+]
+"""How well a neighbour is known."""
+
+
+RouteSource: TypeAlias = Literal[
+    # An own address.
+    "local",
+    # The subnet of an own address.
+    "connected",
+    # A neighbour on a link.
+    "neighbor",
+    # The configuration.
+    "static",
+    # Built in: what no route covers, and destinations that are never forwarded to.
+    "special",
+]
+"""Where a route comes from."""
+
+
+Severity: TypeAlias = Literal[
+    # As it should be: what the configuration or the protocol asks for.
+    "info",
+    # Somebody sends what is wrong, or something is missing.
+    "warning",
+    # The router lost a packet that it should have forwarded.
+    "error",
+]
+"""How bad a drop is."""
+
+
+SflowEncoding: TypeAlias = Literal[
+    # Interfaces as 32-bit indices.
+    "expanded",
+    # Interfaces below 2^24 only.
+    "compact",
+]
+"""Which of the two forms of sFlow version 5 the agent speaks."""
+
+
+StepGroup: TypeAlias = Literal[
+    # What is no longer wanted goes.
+    "prune",
+    # What is new is made.
+    "create",
+    # What stays gets its new values.
+    "sync",
+]
+"""The parts of a plan, in their order."""
+
+
+Timestamp: TypeAlias = datetime
+"""A point in time in UTC, as RFC 3339 writes it."""
+
+
+Topic: TypeAlias = Literal[
+    # Counters of interfaces, again and again.
+    "counters",
+    # Lines of the router's log.
+    "log",
+    # Changes of the configuration.
+    "config",
+    # Links that go up or down.
+    "link",
+]
+"""What events can be about."""
+
+
+UpDown: TypeAlias = Literal[
+    # Packets pass.
+    "up",
+    # They do not.
+    "down",
+]
+"""Up or down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiError:
+    """Why a request was not done."""
+
+    code: ErrorCode
+    """The kind of error; decides the HTTP status."""
+
+    message: str
+    """One sentence: what is wrong, with the names of the things it is about."""
+
+    help: str
+    """What would be right, or what to do; may be empty."""
+
+    findings: list[Finding] = field(default_factory=list)
+    """What is wrong with the configuration that was sent."""
+
+    lock: ConfigLock | None = None
+    """Who holds the configuration."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """A change that was done."""
+
+    revision: int
+    """The number of what runs now in the history; unchanged when there was nothing to do."""
+
+    steps: list[ConfigStep]
+    """The steps that were done, in their order."""
+
+    needs_restart: list[str]
+    """Keys whose new value counts from the next start on."""
+
+    findings: list[Finding]
+    """Warnings about the file."""
+
+    confirm_by: Timestamp | None = None
+    """When the change is undone unless it is confirmed before; null = never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferPool:
+    """One pool of packet memory."""
+
+    pool: int
+    """Its number, from 0."""
+
+    buffers: int
+    """Buffers that it has."""
+
+    free: int
+    """Buffers that nobody holds now; those in workers' caches count as free."""
+
+    buffer_bytes: int
+    """Bytes of one buffer."""
+
+    hugepages: bool
+    """Whether its memory is on hugepages."""
+
+    failures: int
+    """How often a buffer was wanted and there was none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffers:
+    """All pools of packet memory."""
+
+    pools: list[BufferPool]
+    """The pools."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared:
+    """The answer to `POST /v1/clear/WORD`."""
+
+    cleared: Clear
+    """What was set to 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigChecked:
+    """What is wrong with a file: the answer to `POST /v1/config/check`."""
+
+    ok: bool
+    """Whether the file could be applied: no finding is an error."""
+
+    findings: list[Finding]
+    """Errors and warnings, in the order of the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigDiff:
+    """A difference between two configurations."""
+
+    diff: str
+    """Lines as `diff -u` prints them; empty when there is no difference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigDump:
+    """The running configuration as a file: `GET /v1/config/dump`."""
+
+    yaml: str
+    """The file's text; its plan against the same router is empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigEvent:
+    """A change of the configuration."""
+
+    time: Timestamp
+    """When it happened."""
+
+    what: ConfigEventKind
+    """What happened."""
+
+    revision: int
+    """The revision it is about; for a failure, the one that still runs."""
+
+    author: str
+    """Who changed it."""
+
+    comment: str
+    """Why, or what failed; may be empty."""
+
+    confirm_by: Timestamp | None = None
+    """When the change is undone unless it is confirmed before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigLock:
+    """Who holds the configuration, and until when; in the error of a change that comes meanwhile."""
+
+    reason: LockReason
+    """Why it is held."""
+
+    author: str
+    """Who changes."""
+
+    since: Timestamp
+    """Since when."""
+
+    address: str | None = None
+    """The client's address, when it came over TCP."""
+
+    confirm_by: Timestamp | None = None
+    """When the change that waits is undone by itself."""
+
+    pid: int | None = None
+    """The client's process, when it came over the Unix socket."""
+
+    uid: int | None = None
+    """The client's user, when it came over the Unix socket."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigPlan:
+    """What a change would do: the answer to `POST /v1/config/plan`."""
+
+    findings: list[Finding]
+    """Warnings about the file; a file with errors is refused instead, with the findings in the error."""
+
+    steps: list[ConfigStep]
+    """The steps in the order in which they would be done; none when the router runs so already."""
+
+    without_device: list[str]
+    """Interfaces for which the file names no device."""
+
+    needs_restart: list[str]
+    """Keys whose new value counts from the next start on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigStep:
+    """One step of a plan."""
+
+    group: StepGroup
+    """Which part of the plan it belongs to."""
+
+    kind: str
+    """What is done, as `create-interface`."""
+
+    object: str
+    """What it is done to: an interface, a prefix."""
+
+    text: str
+    """The step in words, with the old and the new value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmed:
+    """The answer to `POST /v1/config/confirm`."""
+
+    revision: int
+    """The revision that stays now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountersEvent:
+    """Counters of interfaces at one time."""
+
+    time: Timestamp
+    """When they were read."""
+
+    interfaces: list[InterfaceCounters]
+    """Each interface."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropCounter:
+    """How many packets were dropped at one place for one reason."""
+
+    node: str
+    """The node that dropped them."""
+
+    reason: str
+    """Why: the reason's name in the table of drop reasons."""
+
+    severity: Severity
+    """How bad that is."""
+
+    sentence: str
+    """The reason as a sentence."""
+
+    count: int
+    """How many."""
+
+    interface: str | None = None
+    """The interface they came in by; absent for packets that the router made itself."""
+
+    worker: int | None = None
+    """The worker that counted; absent in a sum."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorBody:
+    """The body of a reply that tells an error."""
+
+    error: ApiError
+    """The error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """Drops since the last `POST /v1/clear/errors`."""
+
+    errors: list[DropCounter]
+    """Every counter that is not 0. Summed over the workers, unless `?by_worker=true` was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FibSummary:
+    """The size of the forwarding tables."""
+
+    tables: list[FibTable]
+    """Each table of each family."""
+
+    adjacencies: int
+    """Next hops that routes share."""
+
+    groups: int
+    """Sets of paths that routes share."""
+
+    memory_bytes: int
+    """Bytes of memory of all tables, next hops and groups."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FibTable:
+    """One forwarding table."""
+
+    table: int
+    """The table (VRF); 0 = the default one."""
+
+    family: Family
+    """Which addresses it is for."""
+
+    routes: list[RouteCount]
+    """Routes in it, by where they come from; sources without routes are left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One finding in a configuration file."""
+
+    severity: FindingSeverity
+    """Whether the file is refused for it."""
+
+    file: str
+    """The file's name as it was given."""
+
+    line: int
+    """The line, counted from 1."""
+
+    column: int
+    """The character in the line, counted from 1."""
+
+    width: int
+    """How many characters it is about, at least 1."""
+
+    path: str
+    """The key, as `interfaces.xe0.mtu`; empty when it is about the whole file."""
+
+    message: str
+    """What is wrong."""
+
+    help: str
+    """What would be right; may be empty."""
+
+    rendered: str
+    """All of it as a compiler prints it, with the line of the file; several lines, no colour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """All ports."""
+
+    ports: list[HardwarePort]
+    """The ports, in the order of their interfaces."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HardwareCounter:
+    """One counter of a port."""
+
+    name: str
+    """The counter's name at its source."""
+
+    value: int
+    """Its value."""
+
+    source: CounterSource
+    """Who counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HardwarePort:
+    """One port."""
+
+    interface: str
+    """The interface that sits on it."""
+
+    device: str
+    """The device in the system: a network device, a file."""
+
+    driver: str
+    """The driver as the configuration spells it: `af-xdp`, `tap`, `pcap`, `null`, `generator`."""
+
+    mode: str
+    """How the driver runs, for people: `native, copy`, `generic`."""
+
+    link: UpDown
+    """Whether the device has a carrier."""
+
+    speed: int
+    """Its speed in bits per second; 0 = unknown."""
+
+    rx_queues: int
+    """How many receive queues are open."""
+
+    tx_queues: int
+    """How many transmit queues are open."""
+
+    max_frame: int
+    """The longest frame without FCS that it carries, in bytes."""
+
+    counters: list[HardwareCounter]
+    """Everything that driver, kernel and device count."""
+
+    mac: str | None = None
+    """The device's own MAC address, if it has one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Applied configurations, newest first: `GET /v1/config/history`."""
+
+    revisions: list[Revision]
+    """The revisions."""
+
+    lock: ConfigLock | None = None
+    """A change that runs, or that waits to be confirmed."""
+
+    next: int | None = None
+    """There are older ones: the `before` that asks for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interface:
+    """One interface."""
+
+    name: str
+    """Its name in the configuration."""
+
+    index: int
+    """Its stable number: the ifIndex that sFlow and SNMP know it by."""
+
+    kind: InterfaceKind
+    """What it is in the tree of interfaces."""
+
+    mtu: int
+    """The largest IP packet that leaves it, in bytes."""
+
+    admin: UpDown
+    """Whether it is wanted up."""
+
+    link: UpDown
+    """Whether it can carry packets."""
+
+    speed: int
+    """Its speed in bits per second; 0 = unknown."""
+
+    sflow: bool
+    """Whether received packets are sampled."""
+
+    rx: Traffic
+    """What it received."""
+
+    tx: Traffic
+    """What it sent."""
+
+    rx_errors: int
+    """Frames that were lost or broken before the router saw them (no buffer, ring full)."""
+
+    tx_errors: int
+    """Frames that could not be sent (ring full, device gone)."""
+
+    drops: int
+    """Packets dropped that were received here, or were to leave here."""
+
+    addresses: list[str] = field(default_factory=list)
+    """Its own addresses, each with the length of its subnet."""
+
+    description: str | None = None
+    """Free text for people."""
+
+    device: str | None = None
+    """The device in the system, if any: a network device, a file."""
+
+    driver: str | None = None
+    """The driver as the configuration spells it: `af-xdp`, `tap`, `pcap`, `null`, `generator`."""
+
+    drops_by: list[InterfaceDrop] = field(default_factory=list)
+    """The same by node and reason; reasons that never occurred are left out."""
+
+    l2xc: str | None = None
+    """The interface that everything received here leaves by."""
+
+    mac: str | None = None
+    """Its unicast MAC address, six pairs of lower-case hex digits with colons."""
+
+    parent: str | None = None
+    """The interface that it is a part of, if any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterfaceCounters:
+    """Counters of one interface."""
+
+    name: str
+    """Its name."""
+
+    index: int
+    """Its ifIndex."""
+
+    rx: Traffic
+    """What it received."""
+
+    tx: Traffic
+    """What it sent."""
+
+    rx_errors: int
+    """Frames that were lost or broken before the router saw them."""
+
+    tx_errors: int
+    """Frames that could not be sent."""
+
+    drops: int
+    """Packets dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterfaceDrop:
+    """How many packets of one interface one node dropped for one reason."""
+
+    node: str
+    """The node that dropped them."""
+
+    reason: str
+    """Why: the reason's name in the table of drop reasons."""
+
+    count: int
+    """How many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterfacesPage:
+    """A part of a long list."""
+
+    interfaces: list[Interface]
+    """The interfaces."""
+
+    next: str | None = None
+    """There are more: the `after` that asks for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkEvent:
+    """A link went up or down."""
+
+    time: Timestamp
+    """When it was noticed."""
+
+    interface: str
+    """The interface."""
+
+    index: int
+    """Its ifIndex."""
+
+    link: UpDown
+    """How the link is now."""
+
+    speed: int
+    """Its speed in bits per second; 0 = unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEvent:
+    """A line of the log."""
+
+    time: Timestamp
+    """When it was said."""
+
+    level: EventLevel
+    """How important it is."""
+
+    target: str
+    """The part of the router that says it."""
+
+    message: str
+    """What it says, with its fields as `key=value`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostEvent:
+    """Events that a subscriber was too slow for."""
+
+    topic: Topic
+    """What they were about."""
+
+    count: int
+    """How many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbor:
+    """One neighbour on a link."""
+
+    interface: str
+    """The interface it is behind."""
+
+    address: str
+    """Its address."""
+
+    state: NeighborState
+    """How well it is known."""
+
+    age: float | None = None
+    """Seconds since it last confirmed itself (or, when incomplete, since it was first asked for); absent for
+    static ones.
+    """
+
+    mac: str | None = None
+    """Its MAC address, once known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighborsPage:
+    """A part of a long list."""
+
+    neighbors: list[Neighbor]
+    """The neighbours, by interface and address."""
+
+    next: str | None = None
+    """There are more: the `after` that asks for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRuntime:
+    """One node on one worker."""
+
+    name: str
+    """The node's name."""
+
+    calls: int
+    """Vectors that it was handed."""
+
+    packets: int
+    """Packets in them."""
+
+    clocks: int
+    """TSC clocks that it took, all in all."""
+
+    clocks_per_packet: float
+    """`clocks` / `packets`; 0 without packets."""
+
+    packets_per_call: float
+    """`packets` / `calls`; 0 without calls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathReply:
+    """One path of a route."""
+
+    weight: int
+    """Its share of flows beside the other paths."""
+
+    adjacency: Adjacency
+    """What becomes of packets that take it."""
+
+    interface: str | None = None
+    """The interface they leave by, if any."""
+
+    labels: list[int] = field(default_factory=list)
+    """MPLS labels that are pushed, outermost first."""
+
+    next_hop: str | None = None
+    """The neighbour that packets are handed to; absent when the destination itself is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """One applied configuration."""
+
+    revision: int
+    """Its number; grows by each change."""
+
+    time: Timestamp
+    """When it was applied."""
+
+    author: str
+    """Who applied it."""
+
+    comment: str
+    """Why; may be empty."""
+
+    confirmed: bool
+    """Whether it stays: false while it waits to be confirmed."""
+
+    running: bool
+    """Whether it is what runs."""
+
+    lines: int
+    """How many lines it has."""
+
+    lines_added: int
+    """Lines that it has and the one before it has not."""
+
+    lines_removed: int
+    """Lines that the one before it has and it has not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionText:
+    """One applied configuration with its text: `GET /v1/config/history/{revision}`."""
+
+    revision: int
+    """Its number; grows by each change."""
+
+    time: Timestamp
+    """When it was applied."""
+
+    author: str
+    """Who applied it."""
+
+    comment: str
+    """Why; may be empty."""
+
+    confirmed: bool
+    """Whether it stays: false while it waits to be confirmed."""
+
+    running: bool
+    """Whether it is what runs."""
+
+    lines: int
+    """How many lines it has."""
+
+    lines_added: int
+    """Lines that it has and the one before it has not."""
+
+    lines_removed: int
+    """Lines that the one before it has and it has not."""
+
+    yaml: str
+    """The file's text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One route."""
+
+    table: int
+    """The table (VRF) it is in; 0 = the default one."""
+
+    prefix: str
+    """The destinations it is for."""
+
+    source: RouteSource
+    """Where it comes from."""
+
+    paths: list[PathReply]
+    """Where packets may go; each flow takes one of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteCount:
+    """How many routes come from one source."""
+
+    source: RouteSource
+    """The source."""
+
+    count: int
+    """How many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutesPage:
+    """A part of a long list."""
+
+    routes: list[Route]
+    """The routes, by table and prefix."""
+
+    next: str | None = None
+    """There are more: the `after` that asks for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """What each worker did since the last `POST /v1/clear/runtime`."""
+
+    tsc_mhz: float
+    """Millions of clocks a second."""
+
+    seconds: float
+    """Seconds since the counters were cleared, or the router started."""
+
+    workers: list[WorkerRuntime]
+    """The workers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RxPlacement:
+    """Which worker serves which receive queue."""
+
+    queues: list[RxQueuePlacement]
+    """The queues, by interface and number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RxQueuePlacement:
+    """One receive queue and its worker."""
+
+    interface: str
+    """The interface."""
+
+    queue: int
+    """The queue's number, from 0."""
+
+    worker: int
+    """The worker's number, from 0."""
+
+    core: int | None = None
+    """The core that the worker is pinned to; absent when the kernel chooses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sflow:
+    """Settings and counters of sampler and agent."""
+
+    settings: SflowSettings
+    """What the configuration says."""
+
+    collectors: list[SflowCollector]
+    """Where datagrams go."""
+
+    workers: list[SflowWorker]
+    """What each worker sampled."""
+
+    interfaces: list[SflowInterface]
+    """The sampled interfaces."""
+
+    samples_sent: int
+    """Samples that the agent put into datagrams, each counted once however many collectors."""
+
+    samples_lost: int
+    """Samples and counter records in one datagram or more that could not be encoded or sent."""
+
+    datagrams: int
+    """Datagrams that the agent made."""
+
+    agent: str | None = None
+    """The address that the agent goes by, if it has one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SflowCollector:
+    """One collector."""
+
+    address: str
+    """Its address."""
+
+    port: int
+    """Its UDP port."""
+
+    sent: int
+    """Datagrams that the kernel took for it."""
+
+    errors: int
+    """Datagrams that the kernel refused, or that came back refused."""
+
+    last_error: str | None = None
+    """The last refusal, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SflowInterface:
+    """One sampled interface."""
+
+    interface: str
+    """Its name."""
+
+    index: int
+    """Its ifIndex."""
+
+    pool: int
+    """Packets that could have been sampled: the sample pool."""
+
+    samples: int
+    """Samples taken of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SflowSettings:
+    """The settings of sampler and agent."""
+
+    sampling_rate: int
+    """One packet in this many is sampled; 0 = none."""
+
+    polling_interval: int
+    """Seconds between two reports of an interface's counters; 0 = never."""
+
+    header_bytes: int
+    """Bytes of each sampled packet that are reported."""
+
+    encoding: SflowEncoding
+    """The form of samples."""
+
+    datagram_bytes: int
+    """The largest datagram that is sent, in bytes of UDP payload."""
+
+    agent_sub_id: int
+    """Tells several agents with one address apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SflowWorker:
+    """The samples of one worker."""
+
+    worker: int
+    """Its number, from 0."""
+
+    samples_taken: int
+    """Samples that it took, those dropped after included."""
+
+    samples_sent: int
+    """Samples of it that the agent put into datagrams."""
+
+    samples_dropped: int
+    """Samples that found its ring full."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """The balance of packets since the router started; no `clear` reaches it. After the workers stopped,
+    `packets_in + originated + replicated` equals `packets_out + consumed + held` plus all `drops`,
+    exactly.
+    """
+
+    packets_in: int
+    """Packets received on all ports."""
+
+    packets_out: int
+    """Packets handed to all ports."""
+
+    originated: int
+    """Packets that nodes made: ARP, ICMP errors, fragments."""
+
+    replicated: int
+    """Copies made for flooding, beyond the first."""
+
+    consumed: int
+    """Packets that ended in the router as they should: answered, learned from, punted."""
+
+    held: int
+    """Packets that wait now, for example for an ARP answer."""
+
+    drops: dict[str, int]
+    """Packets dropped, by reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """The traces that are armed, and what they recorded."""
+
+    filters: list[TraceFilter]
+    """What was asked for, and how much of it is still to come."""
+
+    packets: list[TracedPacket]
+    """The recorded packets, oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceCleared:
+    """The answer to `DELETE /v1/trace`."""
+
+    cleared: str
+    """Always `trace`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceFilter:
+    """One armed trace."""
+
+    left: int
+    """Packets still to come."""
+
+    count: int = 50
+    """How many packets, 1 to 10,000."""
+
+    interface: str | None = None
+    """Only packets received on this interface; absent = on any."""
+
+    node: str | None = None
+    """Only packets that enter this node, from where on they are followed; absent = any, from their reception
+    on.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceRequest:
+    """A wish to trace packets."""
+
+    count: int = 50
+    """How many packets, 1 to 10,000."""
+
+    interface: str | None = None
+    """Only packets received on this interface; absent = on any."""
+
+    node: str | None = None
+    """Only packets that enter this node, from where on they are followed; absent = any, from their reception
+    on.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceStep:
+    """What one node did with a packet."""
+
+    node: str
+    """The node."""
+
+    description: str
+    """What it saw in the packet, for people; may have several lines."""
+
+    verdict: str
+    """What it decided: `to ip4-lookup`, `drop ttl-expired`, `hold arp`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedPacket:
+    """One recorded packet."""
+
+    number: int
+    """Its number, from 1, in the order of recording."""
+
+    worker: int
+    """The worker that forwarded it."""
+
+    at: float
+    """When it came, in seconds since the router started."""
+
+    length: int
+    """Its length when it came, in bytes without FCS."""
+
+    steps: list[TraceStep]
+    """The nodes it visited, in order."""
+
+    interface: str | None = None
+    """The interface it came in by; absent for packets that the router made itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Packets in one direction; `packets` = `unicast` + `multicast` + `broadcast`."""
+
+    packets: int
+    """Packets."""
+
+    bytes: int
+    """Bytes of frames, FCS not counted."""
+
+    unicast: int
+    """Packets to one station."""
+
+    multicast: int
+    """Packets to a group of stations."""
+
+    broadcast: int
+    """Packets to all stations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """The program that answers, and since when it runs."""
+
+    version: str
+    """Its version, as `0.1.0`."""
+
+    pid: int
+    """Its process."""
+
+    started: int
+    """When it started, in seconds since 1970."""
+
+    uptime: int
+    """For how many seconds it has been running."""
+
+    workers: int
+    """How many workers it has."""
+
+    commit: str | None = None
+    """The commit it was built from, when known."""
+
+    config_file: str | None = None
+    """The configuration file it was started with, if any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRuntime:
+    """One worker."""
+
+    worker: int
+    """Its number, from 0."""
+
+    idle: IdleMode
+    """What it does without packets."""
+
+    turns: int
+    """Turns of its loop."""
+
+    busy_turns: int
+    """Turns that had packets."""
+
+    nodes: list[NodeRuntime]
+    """Its nodes, by name; nodes that were never called are left out."""
+
+    core: int | None = None
+    """The core that it is pinned to; absent when the kernel chooses."""
+
+
+Event: TypeAlias = CountersEvent | LogEvent | ConfigEvent | LinkEvent | LostEvent
+"""One event. In the stream, `event:` is its name and `data:` all of it as JSON."""
+
+EVENT_BY_WORD: dict[str, type[Event]] = {
+    "counters": CountersEvent,
+    "log": LogEvent,
+    "config": ConfigEvent,
+    "link": LinkEvent,
+    "lost": LostEvent,
+}
+"""The type of an Event by its `event`."""
+
+
+class ApplyRequestBody(TypedDict):
+    """A file to apply: `POST /v1/config/apply`."""
+
+    yaml: str
+    """The file's text."""
+
+    author: NotRequired[str | None]
+    """Who, for the history; absent = the user who asks."""
+
+    comment: NotRequired[str | None]
+    """Why, for the history."""
+
+    confirm_seconds: NotRequired[int | None]
+    """Undo the change by itself unless it is confirmed within so many seconds, 1 to 86,400."""
+
+    file: NotRequired[str | None]
+    """The file's name, for findings; absent = `configuration`."""
+
+    skip_unsupported: NotRequired[bool]
+    """Keys that vppcfg knows and this router lacks are warnings, not errors."""
+
+
+class ConfigTextBody(TypedDict):
+    """A configuration file to look at: `POST /v1/config/check` and `/v1/config/plan`."""
+
+    yaml: str
+    """The file's text."""
+
+    file: NotRequired[str | None]
+    """The file's name, for findings; absent = `configuration`."""
+
+    skip_unsupported: NotRequired[bool]
+    """Keys that vppcfg knows and this router lacks are warnings, not errors."""
+
+
+class DiffRequestBody(TypedDict):
+    """What the running configuration is compared with: `POST /v1/config/diff`. One of the two."""
+
+    revision: NotRequired[int | None]
+    """A revision of the history: from it to what runs."""
+
+    yaml: NotRequired[str | None]
+    """A file's text: from what runs to it."""
+
+
+class InterfacePatchBody(TypedDict):
+    """A short edit of one interface: `PATCH /v1/interfaces/{name}`. Absent = stays, null = back to the
+    default (RFC 7396).
+    """
+
+    description: NotRequired[str | None]
+    """Free text for people."""
+
+    mtu: NotRequired[int | None]
+    """The largest IP packet that leaves it, in bytes."""
+
+    sflow: NotRequired[bool | None]
+    """Whether received packets are sampled."""
+
+    state: NotRequired[UpDown | None]
+    """Whether it is wanted up."""
+
+
+class RollbackRequestBody(TypedDict):
+    """What to go back to: `POST /v1/config/rollback`. Neither `revision` nor `steps_back` = one back."""
+
+    author: NotRequired[str | None]
+    """Who, for the history; absent = the user who asks."""
+
+    comment: NotRequired[str | None]
+    """Why, for the history."""
+
+    confirm_seconds: NotRequired[int | None]
+    """Undo it by itself unless it is confirmed within so many seconds, 1 to 86,400."""
+
+    revision: NotRequired[int | None]
+    """This revision."""
+
+    steps_back: NotRequired[int | None]
+    """So many revisions before the one that runs, at least 1."""
+
+
+class SflowPatchBody(TypedDict):
+    """A short edit of sFlow: `PATCH /v1/sflow`. Absent = stays, null = back to the default (RFC 7396)."""
+
+    header_bytes: NotRequired[int | None]
+    """Bytes of each sampled packet that are reported."""
+
+    polling_interval_seconds: NotRequired[int | None]
+    """Seconds between two reports of an interface's counters; 0 = never."""
+
+    sampling_rate: NotRequired[int | None]
+    """One packet in this many is sampled; 0 = none."""
+
+
+class TraceRequestBody(TypedDict):
+    """A wish to trace packets."""
+
+    count: NotRequired[int]
+    """How many packets, 1 to 10,000."""
+
+    interface: NotRequired[str | None]
+    """Only packets received on this interface; absent = on any."""
+
+    node: NotRequired[str | None]
+    """Only packets that enter this node, from where on they are followed; absent = any, from their reception
+    on.
+    """

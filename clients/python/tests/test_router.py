@@ -1,0 +1,247 @@
+"""The client and a running router, whose socket the environment names.
+
+The router has two interfaces: `source` makes packets and is sampled, `sink` swallows them; its
+configuration is the file that the environment names. `cargo test -p weir --test python_client` starts
+it. Each test leaves the router as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+
+import weir
+
+SOCKET = os.environ.get("WEIR_TEST_SOCKET")
+FILE = Path(os.environ.get("WEIR_TEST_CONFIG", ""))
+PACKAGE = Path(__file__).resolve().parent.parent
+PATIENCE = 30.0
+
+
+def eventually(is_so: Callable[[], object]) -> None:
+    """Waits until something is so."""
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not so within {PATIENCE} s")
+        time.sleep(0.05)
+
+
+@unittest.skipUnless(SOCKET, "no router: run it by `cargo test -p weir --test python_client`")
+class RouterTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.router = weir.connect(SOCKET)
+        self.addCleanup(self.router.close)
+        self.addCleanup(self.router.config.apply, FILE)
+
+
+class Document(RouterTest):
+    def test_types_and_operations_are_those_of_the_routers_document(self) -> None:
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(self.router.openapi(), file)
+            file.flush()
+            check = [] if os.environ.get("UPDATE_GOLDEN") else ["--check"]
+            command = [sys.executable, str(PACKAGE / "generate.py"), *check, file.name]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        help = "UPDATE_GOLDEN=1 cargo test -p weir --test python_client"
+        self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr} (write them again: {help})")
+
+    def test_every_operation_is_used_by_the_client(self) -> None:
+        written = "".join(path.read_text() for path in (PACKAGE / "src/weir").glob("*.py") if path.name != "operations.py")
+        named = [
+            operation["operationId"]
+            for methods in self.router.openapi()["paths"].values()
+            for operation in methods.values()
+        ]
+        # The metrics have two paths, one for people and one for Prometheus.
+        unused = {name for name in named if f"operations.{name}(" not in written} - {"get_metrics_at_root"}
+        self.assertGreater(len(named), 30)
+        self.assertEqual(unused, set())
+
+
+class Sflow(RouterTest):
+    def test_rate_polling_and_header_bytes_are_set(self) -> None:
+        sflow = self.router.sflow
+        done = sflow.set(sampling_rate=1000, polling_interval_seconds=30, header_bytes=128)
+        self.assertIn("sampling-rate 10 -> 1000", " ".join(step.text for step in done.steps))
+        settings = sflow.settings()
+        self.assertEqual((settings.sampling_rate, settings.polling_interval, settings.header_bytes), (1000, 30, 128))
+        sflow.set(header_bytes=64)
+        settings = sflow.settings()
+        self.assertEqual((settings.sampling_rate, settings.polling_interval, settings.header_bytes), (1000, 30, 64))
+        self.assertEqual(sflow.set(header_bytes=64).steps, [])
+        sflow.set(header_bytes=weir.DEFAULT)
+        self.assertEqual(sflow.settings().header_bytes, 128)
+
+    def test_interfaces_are_enabled_disabled_and_dumped(self) -> None:
+        sflow = self.router.sflow
+
+        def names() -> list[str]:
+            return [one.interface for one in sflow.interfaces()]
+
+        self.assertEqual(names(), ["source"])
+        sflow.enable("sink")
+        self.assertEqual(sorted(names()), ["sink", "source"])
+        self.assertTrue(self.router.interface("sink").sflow)
+        sflow.disable("source")
+        sflow.disable("sink")
+        self.assertEqual(names(), [])
+        sflow.enable("source")
+        self.assertEqual(names(), ["source"])
+
+    def test_samples_reach_the_collector(self) -> None:
+        shown = self.router.sflow.show
+        before = shown()
+        eventually(lambda: shown().samples_sent > before.samples_sent + 100)
+        eventually(lambda: shown().collectors[0].sent > before.collectors[0].sent)
+        after = shown()
+        self.assertEqual(after.collectors[0].errors, 0)
+        self.assertEqual(self.router.sflow.interfaces()[0].index, self.router.interface("source").index)
+        self.assertGreater(after.workers[0].samples_taken, before.workers[0].samples_taken)
+        # One in ten, on the average.
+        (source,) = self.router.sflow.interfaces()
+        pool, samples = source.pool, source.samples
+        self.assertTrue(5 < pool / samples < 20, (pool, samples))
+        self.router.sflow.set(sampling_rate=0)
+        time.sleep(0.5)
+        still = shown().workers[0].samples_taken
+        time.sleep(0.5)
+        self.assertEqual(shown().workers[0].samples_taken, still)
+
+    def test_what_is_wrong_is_refused_and_changes_nothing(self) -> None:
+        before = self.router.sflow.settings()
+        with self.assertRaises(weir.NotFound) as unknown:
+            self.router.sflow.enable("nowhere")
+        self.assertIn("source", unknown.exception.help)
+        with self.assertRaises(weir.Refused) as refused:
+            self.router.sflow.set(sampling_rate=-1)
+        self.assertIn(refused.exception.status, (400, 422))
+        with self.assertRaises(weir.Invalid) as invalid:
+            self.router.sflow.set(sampling_rate=7, header_bytes=100_000)
+        self.assertEqual(invalid.exception.findings[0].path, "sflow.header-bytes")
+        self.assertEqual(self.router.sflow.settings(), before)
+
+
+class Looking(RouterTest):
+    def test_interfaces(self) -> None:
+        names = [interface.name for interface in self.router.interfaces()]
+        self.assertEqual(sorted(names), ["sink", "source"])
+        source = self.router.interface("source")
+        self.assertEqual((source.driver, source.admin, source.addresses), ("generator", "up", ["10.0.0.1/24"]))
+        eventually(lambda: self.router.interface("source").rx.packets > source.rx.packets)
+        with self.assertRaises(weir.NotFound):
+            self.router.interface("nowhere")
+
+    def test_an_interface_is_set(self) -> None:
+        self.router.set_interface("sink", mtu=9000, description="to nowhere", state="down")
+        sink = self.router.interface("sink")
+        self.assertEqual((sink.mtu, sink.description, sink.admin), (9000, "to nowhere", "down"))
+        self.router.set_interface("sink", mtu=weir.DEFAULT, description=weir.DEFAULT)
+        sink = self.router.interface("sink")
+        self.assertEqual((sink.mtu, sink.description, sink.admin), (1500, None, "down"))
+
+    def test_routes_and_neighbors(self) -> None:
+        (static,) = [route for route in self.router.routes() if route.source == "static"]
+        self.assertEqual((static.prefix, static.paths[0].next_hop), ("203.0.113.0/24", "198.51.100.2"))
+        self.assertEqual([route.prefix for route in self.router.routes("203.0.113.9")], ["203.0.113.0/24"])
+        known = {one.address: one.mac for one in self.router.neighbors("sink")}
+        self.assertEqual(known["198.51.100.2"], "02:00:00:00:00:02")
+
+    def test_counters(self) -> None:
+        self.assertEqual(self.router.show_version().pid, int(os.environ["WEIR_TEST_PID"]))
+        runtime = self.router.show_runtime()
+        self.assertIn("ip4-lookup", [node.name for node in runtime.workers[0].nodes])
+        eventually(lambda: [drop for drop in self.router.show_errors() if drop.interface == "source"])
+        self.assertEqual({port.interface for port in self.router.show_hardware().ports}, {"sink", "source"})
+        self.assertEqual({queue.interface for queue in self.router.show_rx_placement("sink").queues}, {"sink"})
+        self.assertGreater(self.router.show_fib_summary().adjacencies, 0)
+        self.assertGreater(self.router.show_buffers()[0].buffers, 0)
+        self.assertGreater(self.router.show_totals().packets_in, 0)
+        self.router.clear_runtime()
+        self.router.clear_errors()
+        self.router.clear_interfaces()
+        self.assertLess(self.router.show_runtime().seconds, runtime.seconds + PATIENCE)
+        self.assertIn("\n# EOF\n", self.router.metrics())
+
+    def test_traces(self) -> None:
+        self.addCleanup(self.router.trace.clear)
+        self.router.trace.add(node="ip4-lookup", count=3)
+        eventually(lambda: len(self.router.trace.show().packets) == 3)
+        steps = self.router.trace.show().packets[0].steps
+        self.assertEqual(steps[0].node, "ip4-lookup")
+        self.router.trace.clear()
+        self.assertEqual(self.router.trace.show().packets, [])
+
+    def test_events(self) -> None:
+        with self.router.events("counters", "config", interval=0.1) as events:
+            first = next(event for event in events if isinstance(event, weir.types.CountersEvent))
+            self.assertEqual({one.name for one in first.interfaces}, {"sink", "source"})
+            self.router.sflow.set(sampling_rate=500)
+            change = next(event for event in events if isinstance(event, weir.types.ConfigEvent))
+            self.assertEqual(change.what, "applied")
+
+
+class Configuration(RouterTest):
+    def test_what_runs_is_dumped_and_planned_again(self) -> None:
+        dumped = self.router.config.dump()
+        self.assertEqual(self.router.config.plan(dumped).steps, [])
+        self.assertEqual(self.router.config.diff(dumped), "")
+        self.assertEqual(self.router.config.running()["sflow"]["sampling-rate"], 10)
+        self.assertIn("properties", self.router.config.schema())
+
+    def test_errors_have_places(self) -> None:
+        checked = self.router.config.check("interfaces:\n  xe0: {mtu: small}\n")
+        self.assertFalse(checked.ok)
+        (finding,) = [one for one in checked.findings if one.path == "interfaces.xe0.mtu"]
+        self.assertEqual((finding.line, finding.file), (2, "configuration"))
+        with self.assertRaises(weir.Invalid) as caught:
+            self.router.config.apply("sflow: {sampling-rate: -1}")
+        self.assertIn("sampling-rate", str(caught.exception))
+        self.assertTrue(self.router.config.check(FILE).ok)
+
+    def test_a_file_is_planned_compared_and_applied(self) -> None:
+        wanted = FILE.read_text().replace("sampling-rate: 10,", "sampling-rate: 20,")
+        plan = self.router.config.plan(wanted)
+        self.assertEqual([step.group for step in plan.steps], ["sync"])
+        self.assertIn("20", self.router.config.diff(wanted))
+        applied = self.router.config.apply(wanted, comment="finer")
+        self.assertEqual([step.text for step in applied.steps], [step.text for step in plan.steps])
+        self.assertEqual(self.router.sflow.settings().sampling_rate, 20)
+
+    def test_history_confirmation_and_rollback(self) -> None:
+        config = self.router.config
+        try:
+            before = next(config.history())
+        except weir.NotAvailable as why:
+            self.skipTest(str(why))
+        wanted = FILE.read_text().replace("sampling-rate: 10,", "sampling-rate: 30,")
+        applied = config.apply(wanted, comment="by the test", author="ann", confirm_seconds=600)
+        self.assertIsNotNone(applied.confirm_by)
+        lock = config.lock()
+        assert lock is not None
+        self.assertEqual((lock.reason, lock.author), ("confirm-pending", "ann"))
+        with self.assertRaises(weir.Conflict) as held:
+            self.router.sflow.set(sampling_rate=40)
+        assert held.exception.lock is not None
+        self.assertEqual(held.exception.lock.author, "ann")
+        self.assertEqual(config.confirm(), applied.revision)
+        newest = next(config.history())
+        self.assertEqual((newest.revision, newest.comment, newest.author), (applied.revision, "by the test", "ann"))
+        self.assertIn("30", config.revision(applied.revision).yaml)
+        config.rollback(before.revision)
+        self.assertEqual(self.router.sflow.settings().sampling_rate, 10)
+        with self.assertRaises(weir.Refused):
+            config.rollback(1 << 40)
+        revisions = [one.revision for one in config.history()]
+        self.assertEqual(revisions, sorted(revisions, reverse=True))
+
+
+if __name__ == "__main__":
+    unittest.main()
