@@ -150,3 +150,36 @@ fn random_configurations_lead_to_each_other_and_failures_lead_back() {
         router.stop();
     }
 }
+
+/// The varied files of the configuration's own tests, by name.
+fn varied() -> Vec<(String, Config)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/tests/varied");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let read = |path: std::path::PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let config = check(&name, &std::fs::read_to_string(&path).unwrap()).unwrap_or_else(|findings| panic!("{findings:?}")).0;
+        (name, config)
+    };
+    files.into_iter().map(read).collect()
+}
+
+#[test]
+fn every_file_leads_to_every_other_and_it_does_not_matter_from_where() {
+    let files = varied();
+    assert!(files.len() >= 14, "{} files", files.len());
+    let router = Router::start(&files[0].1, &Options::default()).unwrap();
+    let mut pictures: Vec<Option<String>> = vec![None; files.len()];
+    for (from_name, from) in &files {
+        for (place, (to_name, to)) in files.iter().enumerate() {
+            for (name, config) in [(from_name, from), (to_name, to)] {
+                router.apply(config).unwrap_or_else(|error| panic!("{from_name} to {to_name}, at {name}: {error}"));
+            }
+            reaches(&router, to);
+            let seen = routes(&router).into_iter().collect::<Vec<_>>().join("\n");
+            let before = pictures[place].get_or_insert_with(|| seen.clone());
+            assert_eq!(*before, seen, "{from_name} to {to_name}");
+        }
+    }
+    router.stop();
+}

@@ -69,8 +69,8 @@ fn step_view(step: &Step) -> ConfigStep {
             Phase::Create => StepGroup::Create,
             Phase::Sync => StepGroup::Sync,
         },
-        kind: String::new(),
-        object: String::new(),
+        kind: step.kind().to_owned(),
+        object: step.object(),
         text: step.to_string(),
     }
 }

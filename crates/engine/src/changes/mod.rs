@@ -201,7 +201,7 @@ impl Router {
             seat.book.waiting = Some(Waiting { before, deadline: Instant::now() + wait, lock, revision: applied.revision });
         }
         seat.book.wanted = wanted;
-        tracing::info!("configuration {} applied by {caller}: {} steps", applied.revision, applied.steps.len());
+        tracing::info!(steps = applied.steps.len(), "configuration {} applied by {caller}", applied.revision);
         self.desk().tell(ConfigEventKind::Applied, applied.revision, &reason.author, &reason.comment, applied.confirm_by);
         Ok(applied)
     }

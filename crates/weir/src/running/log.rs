@@ -4,6 +4,7 @@
 //! for those who look for a fault. Nothing on a packet's way logs.
 
 use std::fmt::Write;
+use std::io::IsTerminal;
 use std::sync::OnceLock;
 
 use tracing::field::{Field, Visit};
@@ -36,7 +37,7 @@ pub(crate) fn start(logging: &Logging) -> Log {
     let is_given = given.is_some();
     let (filter, handle) = reload::Layer::new(given.unwrap_or_else(|| EnvFilter::new(logging.level.word())));
     let lines = match logging.format {
-        LogFormat::Text => fmt::layer().with_writer(std::io::stderr).with_target(false).boxed(),
+        LogFormat::Text => fmt::layer().with_ansi(std::io::stderr().is_terminal()).with_writer(std::io::stderr).with_target(false).boxed(),
         LogFormat::Json => fmt::layer().json().flatten_event(true).with_writer(std::io::stderr).boxed(),
     };
     // A second router in one process logs where the first does.

@@ -17,6 +17,7 @@ use weir_engine::{LogControl, Options, Router, Startup};
 
 use crate::commands::config_file;
 use crate::failure::Failure;
+use crate::render::units;
 
 /// Where sockets lie that have a name of their own.
 const RUN: &str = "/run/weir";
@@ -82,7 +83,7 @@ impl Running {
                 } else {
                     format!("; a restart is needed for {}", applied.needs_restart.join(", "))
                 };
-                tracing::info!("{name} is applied: {} steps{waits}", applied.steps.len());
+                tracing::info!("{name} is applied: {}{waits}", units::count(applied.steps.len() as u64, "step", "steps"));
             }
             Err(error) => {
                 error.findings.iter().for_each(|finding| tracing::error!("{}", finding.rendered));
