@@ -114,7 +114,7 @@ fn revision(number: u64, comment: &str) -> Revision {
         time: Timestamp::from_unix_ms(1_795_255_200_120),
         author: "ada".to_owned(),
         comment: comment.to_owned(),
-        confirmed: number != 7,
+        confirmed: number == 6,
         running: number == 7,
         lines: 40,
         lines_added: 3,
@@ -210,7 +210,7 @@ impl Router for Pretender {
         Ok(applied(request.confirm_seconds))
     }
     fn config_history(&self, _limit: usize, _before: Option<u64>) -> Result<History, ApiError> {
-        Ok(History { revisions: vec![revision(7, "second uplink"), revision(6, "")], lock: None, next: None })
+        Ok(History { revisions: vec![revision(7, "second uplink"), revision(6, ""), revision(5, "")], lock: None, next: None })
     }
     fn config_revision(&self, number: u64) -> Result<RevisionText, ApiError> {
         Ok(RevisionText { revision: revision(number, ""), yaml: format!("# revision {number}\n") })
@@ -354,6 +354,7 @@ fn history_differences_and_files() {
 Revision  Time (UTC)           Author  State            Lines  Changed  Comment
        7  2026-11-21 10:00:00  ada     to be confirmed     40  +3 -1    second uplink
        6  2026-11-21 10:00:00  ada                         40  +3 -1
+       5  2026-11-21 10:00:00  ada     undone              40  +3 -1
 ";
     assert_eq!(said, expected);
     assert_eq!(scene.json("config history")["revisions"][1]["revision"], 6);
@@ -368,7 +369,10 @@ Revision  Time (UTC)           Author  State            Lines  Changed  Comment
     let mut complete = Command::new(env!("CARGO_BIN_EXE_weir"));
     complete.env("WEIR_SOCKET", scene.place.0.join("api.sock")).args(["complete", "fish", "--", "config", "rollback", ""]);
     let offered = String::from_utf8(complete.output().unwrap().stdout).unwrap();
-    assert_eq!(offered, "7\t2026-11-21T10:00:00.120Z ada second uplink\n6\t2026-11-21T10:00:00.120Z ada\n");
+    assert_eq!(
+        offered,
+        "7\t2026-11-21T10:00:00.120Z ada second uplink\n6\t2026-11-21T10:00:00.120Z ada\n5\t2026-11-21T10:00:00.120Z ada\n"
+    );
 }
 
 #[test]

@@ -348,6 +348,13 @@ fn the_configuration_is_changed_and_confirmed() {
     terminal.press("sh sflow\r");
     terminal.expect("1 in 500");
     terminal.prompt();
+    terminal.press("config history\r");
+    terminal.expect("edit of interfaces.lan0");
+    terminal.prompt();
+    terminal.press("config rollback 1\t\r");
+    terminal.expect("10000");
+    terminal.expect("revision 5 runs");
+    terminal.prompt();
     // What it dumps is a file whose plan is empty.
     let dumped = Command::new(WEIR).args(["config", "dump", "--socket"]).arg(place.socket()).output().unwrap();
     let copy = place.folder.join("copy.yaml");

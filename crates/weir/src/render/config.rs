@@ -133,8 +133,10 @@ pub(crate) fn history(reply: &History, screen: &Screen) -> String {
     ]);
     for revision in &reply.revisions {
         let state = match (revision.running, revision.confirmed) {
-            (_, false) => Cell::styled("to be confirmed", Style::Warning),
+            (true, false) => Cell::styled("to be confirmed", Style::Warning),
             (true, true) => Cell::styled("runs", Style::Good),
+            // Nobody confirmed it in time.
+            (false, false) => Cell::from("undone"),
             (false, true) => Cell::default(),
         };
         table.row([
