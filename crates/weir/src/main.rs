@@ -15,6 +15,7 @@ mod dispatch;
 mod failure;
 mod render;
 mod running;
+mod service;
 mod shell;
 
 use std::ffi::OsString;

@@ -3,6 +3,7 @@
 //! SIGTERM and Ctrl-C end it in order: nothing more comes in, what is inside goes out, XDP programs are
 //! detached and devices closed, the agent sends what it has, the socket goes. A second signal during
 //! that is ignored; the order takes a second at most. SIGHUP applies the file anew.
+//! A service manager is told of all that (`service.rs`).
 
 use std::io::Write;
 use std::path::Path;
@@ -12,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::running::Running;
+use crate::service::Service;
 
 /// Does it.
 pub(crate) fn execute(args: &RunArgs, socket: Option<&Path>, to: &mut dyn Write) -> Result<(), Failure> {
@@ -22,10 +24,14 @@ pub(crate) fn execute(args: &RunArgs, socket: Option<&Path>, to: &mut dyn Write)
     let interfaces = running.interfaces();
     writeln!(to, "weir {} runs: {interfaces} interfaces, API on {}", env!("CARGO_PKG_VERSION"), running.socket.display())?;
     to.flush()?;
+    let service = Service::ready(&running.router);
     while runtime.block_on(signals.next()) == Wanted::Reload {
+        service.reloading();
         running.reload();
+        service.reloaded(&running.router);
     }
     tracing::info!("stopping");
+    service.stopping();
     running.end();
     Ok(())
 }

@@ -1,0 +1,206 @@
+//! What a service manager is told: ready, reloading, stopping, and that the router makes progress.
+//!
+//! The protocol is sd_notify(3): datagrams to the socket that `NOTIFY_SOCKET` names. Without one nothing
+//! is sent, and a router started by hand is the same router.
+//!
+//! When the manager wants a sign of life (`WATCHDOG_USEC`), a thread of its own gives one at least twice
+//! in that time, but only while everybody moves: each worker has turned, the control thread has gone
+//! through its loop, and the control side's lock can be had. One that is stuck is named in the log, and
+//! the manager, left without a sign, starts the router anew. A worker that has nothing to do still turns
+//! ten times a second, and so does the control thread; the kernel counts how often that one slept.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+use weir_engine::Router;
+
+use crate::render::units;
+
+/// The control thread's name, as the engine gives it.
+const CONTROL: &str = "weir-control";
+
+/// A router as its service manager sees it.
+pub(crate) struct Service {
+    /// Dropped, it ends the watchdog.
+    _watchdog: Option<Sender<()>>,
+}
+
+impl Service {
+    /// Says that the router runs, and gives signs of life from now on if they are wanted.
+    pub(crate) fn ready(router: &Router) -> Service {
+        tell(&[NotifyState::Ready, NotifyState::Status(&status(router))]);
+        let router = router.clone();
+        let control = control_status();
+        let look = move || Signs::of(&router, control.as_ref());
+        let watchdog = sd_notify::watchdog_enabled().and_then(|limit| watch(limit, look, || tell(&[NotifyState::Watchdog])));
+        Service { _watchdog: watchdog }
+    }
+
+    /// Says that the file is being applied.
+    pub(crate) fn reloading(&self) {
+        // The time tells the manager which of several reloads this is (sd_notify(3)).
+        match NotifyState::monotonic_usec_now() {
+            Ok(now) => tell(&[NotifyState::Reloading, now]),
+            Err(error) => tracing::warn!("no time for the service manager: {error}"),
+        }
+    }
+
+    /// Says that this is over: applied or refused, the router runs.
+    pub(crate) fn reloaded(&self, router: &Router) {
+        tell(&[NotifyState::Ready, NotifyState::Status(&status(router))]);
+    }
+
+    /// Says that the router ends.
+    pub(crate) fn stopping(self) {
+        tell(&[NotifyState::Stopping]);
+    }
+}
+
+/// One line for `systemctl status`.
+fn status(router: &Router) -> String {
+    let count = |counted: Result<usize, weir_api::ApiError>, one, many| units::count(counted.unwrap_or_default() as u64, one, many);
+    let interfaces = weir_api::Router::interfaces(router).map(|it| it.interfaces.len());
+    let workers = weir_api::Router::runtime(router).map(|it| it.workers.len());
+    format!("{}, {}", count(interfaces, "interface", "interfaces"), count(workers, "worker", "workers"))
+}
+
+fn tell(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!("the service manager was not told: {error}");
+    }
+}
+
+/// How far everybody has come. Numbers that differ mean progress; they may start again from 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Signs {
+    workers: Vec<u64>,
+    control: Option<u64>,
+}
+
+impl Signs {
+    /// Waits for the control side's lock: whoever holds it for ever holds this up, too.
+    fn of(router: &Router, control: Option<&PathBuf>) -> Signs {
+        let runtime = weir_api::Router::runtime(router);
+        let workers = runtime.map_or_else(|_| Vec::new(), |runtime| runtime.workers.iter().map(|worker| worker.turns).collect());
+        let status = control.and_then(|status| std::fs::read_to_string(status).ok());
+        Signs { workers, control: status.as_deref().and_then(sleeps) }
+    }
+
+    /// Who has not moved since `before`.
+    fn stuck_since(&self, before: &Signs) -> Vec<String> {
+        let still = self.workers.iter().zip(&before.workers).enumerate().filter(|(_, (now, before))| now == before);
+        let mut stuck: Vec<String> = still.map(|(number, _)| format!("worker {number}")).collect();
+        if self.control.is_none() || self.control == before.control {
+            stuck.push("the control thread".to_owned());
+        }
+        if self.workers.is_empty() {
+            stuck.push("all workers".to_owned());
+        }
+        stuck
+    }
+}
+
+/// Where the kernel tells about the control thread.
+fn control_status() -> Option<PathBuf> {
+    let threads = std::fs::read_dir("/proc/self/task").ok()?;
+    threads.filter_map(|thread| thread.ok().map(|thread| thread.path())).find_map(|thread| {
+        let name = std::fs::read_to_string(thread.join("comm")).ok()?;
+        (name.trim_end() == CONTROL).then(|| thread.join("status"))
+    })
+}
+
+/// How often a thread went to sleep by itself (proc(5)).
+fn sleeps(status: &str) -> Option<u64> {
+    status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).and_then(|count| count.trim().parse().ok())
+}
+
+/// Gives a sign of life as long as everybody moves. Ends when the other end is dropped.
+fn watch(limit: Duration, look: impl Fn() -> Signs + Send + 'static, sign: impl Fn() + Send + 'static) -> Option<Sender<()>> {
+    let (end, ended) = channel();
+    let body = move || {
+        let (mut before, mut told) = (look(), false);
+        while ended.recv_timeout(limit / 4) == Err(RecvTimeoutError::Timeout) {
+            let now = look();
+            let stuck = now.stuck_since(&before);
+            if stuck.is_empty() {
+                sign();
+                (before, told) = (now, false);
+            } else if !std::mem::replace(&mut told, true) {
+                tracing::error!("no progress for {:?}: {}", limit / 4, stuck.join(", "));
+            }
+        }
+    };
+    match std::thread::Builder::new().name("weir-watchdog".into()).spawn(body) {
+        Ok(_) => Some(end),
+        Err(error) => {
+            tracing::error!("no thread for the watchdog, the service manager will take this router for stuck: {error}");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+    fn signs(workers: &[u64], control: u64) -> Signs {
+        Signs { workers: workers.to_vec(), control: Some(control) }
+    }
+
+    #[test]
+    fn whoever_stands_still_is_named() {
+        let before = signs(&[5, 7], 3);
+        assert!(signs(&[6, 8], 4).stuck_since(&before).is_empty());
+        assert!(signs(&[0, 1], 4).stuck_since(&before).is_empty(), "counters were cleared");
+        assert_eq!(signs(&[6, 7], 4).stuck_since(&before), ["worker 1"]);
+        assert_eq!(signs(&[6, 8], 3).stuck_since(&before), ["the control thread"]);
+        let gone = Signs { workers: vec![6, 8], control: None };
+        assert_eq!(gone.stuck_since(&gone), ["worker 0", "worker 1", "the control thread"]);
+        assert_eq!(signs(&[], 4).stuck_since(&before), ["all workers"]);
+    }
+
+    #[test]
+    fn the_kernel_counts_sleeps() {
+        assert_eq!(sleeps("Name:\tx\nvoluntary_ctxt_switches:\t42\nnonvoluntary_ctxt_switches:\t7\n"), Some(42));
+        assert_eq!(sleeps("Name:\tx\n"), None);
+        let thread = std::thread::Builder::new().name(CONTROL.into()).spawn(|| std::thread::park_timeout(Duration::from_secs(20))).unwrap();
+        let status = (0..1000).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            control_status()
+        });
+        assert!(sleeps(&std::fs::read_to_string(status.unwrap()).unwrap()).is_some());
+        thread.thread().unpark();
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn signs_of_life_end_with_progress() {
+        let (sign, received) = channel();
+        let (moves, looks) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
+        let (moving, looked) = (moves.clone(), looks.clone());
+        let turns = AtomicU64::new(0);
+        let look = move || {
+            let control = looked.fetch_add(1, Ordering::AcqRel);
+            let worker = turns.fetch_add(u64::from(moving.load(Ordering::Acquire)), Ordering::Relaxed);
+            signs(&[worker], control)
+        };
+        let end = watch(Duration::from_millis(40), look, move || sign.send(()).unwrap_or_default()).unwrap();
+        for _ in 0..3 {
+            received.recv_timeout(Duration::from_secs(20)).unwrap();
+        }
+        moves.store(false, Ordering::Release);
+        // It may have moved once since the last sign; then it stands, as does this count soon.
+        let stands = looks.load(Ordering::Acquire) + 4;
+        while looks.load(Ordering::Acquire) < stands {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        while received.try_recv().is_ok() {}
+        assert!(received.recv_timeout(Duration::from_millis(200)).is_err(), "it stands, and says it lives");
+        drop(end);
+        assert_eq!(received.recv(), Err(std::sync::mpsc::RecvError), "the thread ends");
+    }
+}

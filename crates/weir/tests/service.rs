@@ -1,0 +1,157 @@
+//! The router as a service manager sees it: this test is the manager, with a socket for notifications.
+//!
+//! Needs no root: the router has interfaces that lead nowhere. Where a thread is to get stuck, `strace`
+//! holds it up; without strace, that test says so in one line.
+
+use std::io::Read;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+/// Much longer than anything takes.
+const LONG: Duration = Duration::from_secs(60);
+
+/// A running router and its manager.
+struct Managed {
+    folder: PathBuf,
+    notifications: UnixDatagram,
+    router: Child,
+}
+
+impl Managed {
+    fn start(name: &str, limit: Option<Duration>) -> Managed {
+        let folder = std::env::temp_dir().join(format!("weir-service-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("weir.yaml"), config(&["a"])).unwrap();
+        let notifications = UnixDatagram::bind(folder.join("notify")).unwrap();
+        let mut command = Command::new(WEIR);
+        command.arg("run").arg("-c").arg(folder.join("weir.yaml")).arg("--socket").arg(folder.join("api.sock"));
+        command.env("NOTIFY_SOCKET", folder.join("notify")).env_remove("RUST_LOG").env_remove("WATCHDOG_PID");
+        match limit {
+            Some(limit) => command.env("WATCHDOG_USEC", limit.as_micros().to_string()),
+            None => command.env_remove("WATCHDOG_USEC"),
+        };
+        let log = std::fs::File::create(folder.join("log")).unwrap();
+        let router = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        Managed { folder, notifications, router }
+    }
+
+    fn write(&self, text: &str) {
+        std::fs::write(self.folder.join("weir.yaml"), text).unwrap();
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.join("log")).unwrap()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.router), signal).unwrap();
+    }
+
+    /// The next notification, if one comes in time.
+    fn next(&self, patience: Duration) -> Option<String> {
+        let mut bytes = [0; 4096];
+        self.notifications.set_read_timeout(Some(patience)).unwrap();
+        let length = self.notifications.recv(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
+    }
+
+    /// Waits for a notification with this line; other than signs of life, none may come before it.
+    fn expect(&self, line: &str) -> String {
+        loop {
+            let said = self.next(LONG).unwrap_or_else(|| panic!("no {line}: {}", self.log()));
+            if said.lines().any(|it| it == line) {
+                return said;
+            }
+            assert_eq!(said, "WATCHDOG=1\n", "{line} was expected");
+        }
+    }
+
+    fn interfaces(&self) -> usize {
+        let output = Command::new(WEIR).arg("--socket").arg(self.folder.join("api.sock")).args(["show", "interface", "--json"]).output();
+        let answer: serde_json::Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+        answer["interfaces"].as_array().unwrap().len()
+    }
+}
+
+impl Drop for Managed {
+    fn drop(&mut self) {
+        let _ = self.router.kill();
+        let _ = self.router.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn config(names: &[&str]) -> String {
+    let interfaces: String = names.iter().map(|name| format!("  {name}: {{}}\n")).collect();
+    format!("interfaces:\n{interfaces}workers: {{ idle: sleep }}\nbuffers: {{ per-numa: 1024, hugepages: off }}\n")
+}
+
+#[test]
+fn ready_reloading_stopping() {
+    let mut it = Managed::start("life", None);
+    assert!(it.expect("READY=1").contains("STATUS=1 interface, 1 worker"));
+    assert_eq!(it.interfaces(), 1);
+
+    it.write(&config(&["a", "b"]));
+    it.signal(Signal::HUP);
+    assert!(it.expect("RELOADING=1").contains("\nMONOTONIC_USEC="));
+    assert!(it.expect("READY=1").contains("STATUS=2 interfaces, 1 worker"));
+    assert_eq!(it.interfaces(), 2);
+
+    it.write("interfaces:\n  a: { mtu: many }\n");
+    it.signal(Signal::HUP);
+    it.expect("RELOADING=1");
+    assert!(it.expect("READY=1").contains("STATUS=2 interfaces"));
+    assert_eq!(it.interfaces(), 2, "nothing was changed");
+    let log = it.log();
+    assert!(log.contains("weir.yaml:2:13") && log.contains("nothing is changed"), "{log}");
+
+    it.signal(Signal::TERM);
+    it.expect("STOPPING=1");
+    assert!(it.router.wait().unwrap().success());
+    assert_eq!(it.next(Duration::from_millis(100)), None, "no signs of life were wanted");
+}
+
+/// The thread of this name.
+fn thread(router: &Child, name: &str) -> String {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", router.id())).unwrap();
+    let mut threads = threads.map(|thread| thread.unwrap().path());
+    let found = threads.find(|thread| std::fs::read_to_string(thread.join("comm")).is_ok_and(|comm| comm.trim_end() == name));
+    found.unwrap().file_name().unwrap().to_string_lossy().into_owned()
+}
+
+#[test]
+fn a_stuck_thread_ends_the_signs_of_life() {
+    for (name, called) in [("weir-worker-0", "worker 0"), ("weir-control", "the control thread")] {
+        let it = Managed::start(name, Some(Duration::from_secs(2)));
+        it.expect("READY=1");
+        it.expect("WATCHDOG=1");
+        it.expect("WATCHDOG=1");
+        // Each system call of the thread takes a minute now.
+        let id = thread(&it.router, name);
+        let strace = Command::new("strace")
+            .args(["-o", "/dev/null", "-e", "inject=all:delay_enter=60000000", "-p", &id])
+            .stderr(Stdio::piped())
+            .spawn();
+        let Ok(mut strace) = strace else { return eprintln!("skipped: strace is not installed") };
+        let began = Instant::now();
+        while !it.log().contains(&format!(": {called}")) && began.elapsed() < LONG && strace.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if strace.try_wait().unwrap().is_some() {
+            let mut said = String::new();
+            strace.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            return eprintln!("skipped: {}", said.trim());
+        }
+        assert!(it.log().contains(&format!("no progress for 500ms: {called}")), "{}", it.log());
+        while it.next(Duration::from_millis(1)).is_some() {}
+        assert_eq!(it.next(Duration::from_secs(3)), None, "{name} is stuck, and signs of life come");
+        let _ = strace.kill();
+        let _ = strace.wait();
+    }
+}
