@@ -12,6 +12,7 @@ import ipaddress
 import json
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -228,16 +229,18 @@ class EventStream:
         self._connection = connection
         self._response = response
         self._closed = False
+        self._reading = threading.Lock()
 
     def close(self) -> None:
         """Ends the stream, also while another thread waits for its next event."""
         self._closed = True
-        if self._connection.sock is not None:
-            # That wakes whoever reads; closing alone would wait for it.
+        if (sock := self._connection.sock) is not None:
+            # That wakes whoever reads; what they read from is closed when they have left it.
             with contextlib.suppress(OSError):
-                self._connection.sock.shutdown(socket.SHUT_RDWR)
-        self._response.close()
-        self._connection.close()
+                sock.shutdown(socket.SHUT_RDWR)
+        with self._reading:
+            self._response.close()
+            self._connection.close()
 
     def __iter__(self) -> Iterator[Any]:
         data: list[str] = []
@@ -257,10 +260,11 @@ class EventStream:
 
     def _line(self, most: int) -> bytes:
         """A line with its end; nothing when the stream has ended."""
-        if self._closed or self._response.isclosed():
-            return b""
         try:
-            line = self._response.readline(most + 1)
+            with self._reading:
+                if self._closed or self._response.isclosed():
+                    return b""
+                line = self._response.readline(most + 1)
         except (OSError, http.client.HTTPException, ValueError) as error:
             # A stream that is closed meanwhile has ended, however the reader notices.
             if self._closed:
