@@ -133,7 +133,7 @@ impl Control {
         let interface = Interface {
             index: attached.index,
             name: name.into(),
-            kind: Kind::Port,
+            kind: if wanted.is_loopback() { Kind::Loopback } else { Kind::Port },
             parent: None,
             mac: wanted.mac.map_or(attached.mac, |mac| MacAddr(mac.0)),
             mtu: u32::from(wanted.mtu),

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Bound;
 use std::time::SystemTime;
 
 use ipnet::IpNet;
-use weir_api::{ApiError, Caller, Clear};
+use weir_api::{ApiError, Caller, Clear, Destinations, RouteQuery};
 use weir_config::{AdminState, SflowEncoding};
 use weir_fib::{AdjacencyKind, NeighborState};
 use weir_graph::{DropReason, Severity};
@@ -68,6 +69,26 @@ impl Control {
     }
 }
 
+/// The route of a prefix that counts among its sources.
+fn route_view(control: &Control, prefix: ipnet::Ipv4Net, sources: &BTreeMap<RouteSource, u32>) -> Option<weir_api::Route> {
+    let (source, group) = sources.first_key_value()?;
+    let paths = control.nexthops.group(*group).map_or(&[][..], |group| group.paths());
+    Some(weir_api::Route {
+        table: 0,
+        prefix: IpNet::V4(prefix),
+        source: source_view(*source),
+        paths: paths.iter().map(|path| path_view(control, path)).collect(),
+    })
+}
+
+/// Frames that driver and kernel lost before a worker saw them.
+fn missed(attached: &Attached) -> u64 {
+    const LOST: [&str; 3] = ["rx_dropped", "rx_ring_full", "rx_bad_descriptors"];
+    let counters = attached.port.as_ref().map_or_else(Vec::new, |port| port.counters());
+    let ours = counters.iter().filter(|counter| matches!(counter.source, Source::Driver | Source::Xdp));
+    ours.filter(|counter| LOST.iter().any(|name| counter.name.starts_with(name))).map(|counter| counter.value).sum()
+}
+
 fn source_view(source: RouteSource) -> weir_api::RouteSource {
     match source {
         RouteSource::Local => weir_api::RouteSource::Local,
@@ -112,7 +133,7 @@ impl Router {
                 in_multicast: rx.multicast,
                 in_broadcast: rx.broadcast,
                 in_discards: discards,
-                in_errors: 0,
+                in_errors: missed(attached),
                 out_octets: tx.bytes,
                 out_unicast: tx.unicast,
                 out_multicast: tx.multicast,
@@ -305,17 +326,37 @@ impl weir_api::Router for Router {
 
     fn routes(&self) -> Reply<weir_api::Routes> {
         let control = self.control();
-        let route = |(prefix, sources): (&ipnet::Ipv4Net, &BTreeMap<RouteSource, u32>)| {
-            let (source, group) = sources.first_key_value()?;
-            let paths = control.nexthops.group(*group).map_or(&[][..], |group| group.paths());
-            Some(weir_api::Route {
-                table: 0,
-                prefix: IpNet::V4(*prefix),
-                source: source_view(*source),
-                paths: paths.iter().map(|path| path_view(&control, path)).collect(),
-            })
-        };
+        let route = |(prefix, sources): (&ipnet::Ipv4Net, &BTreeMap<RouteSource, u32>)| route_view(&control, *prefix, sources);
         Ok(weir_api::Routes { routes: control.routes.iter().filter_map(route).collect() })
+    }
+
+    fn routes_where(&self, query: &RouteQuery) -> Reply<weir_api::Routes> {
+        let control = self.control();
+        if query.table.is_some_and(|table| table != 0) {
+            return Ok(weir_api::Routes { routes: Vec::new() });
+        }
+        let first = query.after.map(|after| after.prefix);
+        let of_prefix = |prefix: ipnet::Ipv4Net| control.routes.get(&prefix).and_then(|sources| route_view(&control, prefix, sources));
+        let found: Vec<_> = match query.destinations {
+            Destinations::Prefix(IpNet::V4(prefix)) => of_prefix(prefix).into_iter().collect(),
+            Destinations::LongestMatch(IpAddr::V4(address)) => {
+                let holding = |length| ipnet::Ipv4Net::new(address, length).ok().map(|net| net.trunc());
+                (0..=32).rev().filter_map(holding).find_map(of_prefix).into_iter().collect()
+            }
+            Destinations::Prefix(IpNet::V6(_)) | Destinations::LongestMatch(IpAddr::V6(_)) => Vec::new(),
+            Destinations::All => {
+                // Each prefix is told once: strictly behind it is behind all its sources.
+                let behind = match first {
+                    Some(IpNet::V4(prefix)) => Bound::Excluded(prefix),
+                    Some(IpNet::V6(_)) => return Ok(weir_api::Routes { routes: Vec::new() }),
+                    None => Bound::Unbounded,
+                };
+                let rest = control.routes.range((behind, Bound::Unbounded));
+                rest.filter_map(|(prefix, sources)| route_view(&control, *prefix, sources)).take(query.most).collect()
+            }
+        };
+        let is_behind = |route: &weir_api::Route| query.after.is_none_or(|after| weir_api::RouteKey::from(route) > after);
+        Ok(weir_api::Routes { routes: found.into_iter().filter(is_behind).take(query.most).collect() })
     }
 
     fn sflow(&self) -> Reply<weir_api::Sflow> {
@@ -546,7 +587,7 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
     weir_api::Interface {
         name: name.to_owned(),
         index: attached.index,
-        kind: weir_api::InterfaceKind::Port,
+        kind: if wanted.is_loopback() { weir_api::InterfaceKind::Loopback } else { weir_api::InterfaceKind::Port },
         parent: None,
         device: attached.port.as_ref().map(|port| port.device().to_owned()),
         driver: wanted.device.as_ref().map(|device| device.driver().to_owned()),
@@ -561,7 +602,7 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
         sflow: wanted.sflow,
         rx: traffic(attached.counters.rx(), before.0),
         tx: traffic(attached.counters.tx(), before.1),
-        rx_errors: 0,
+        rx_errors: missed(attached),
         tx_errors,
         drops: drops_by.iter().map(|drop| drop.count).sum(),
         drops_by,
