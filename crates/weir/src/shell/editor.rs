@@ -27,7 +27,6 @@ use super::objects::Objects;
 use super::split::{End, quoted, split};
 use super::suggest::{Suggestion, suggest};
 use super::tree::Position;
-use crate::cli::Where;
 use crate::render::Screen;
 
 /// Lines of the history.
@@ -62,12 +61,12 @@ pub(crate) struct Editor {
 }
 
 impl Editor {
-    /// An editor that knows the words of `tree` and the names of a router.
-    pub(crate) fn open(tree: Command, router: Where) -> Result<Self, ReadlineError> {
+    /// An editor that knows the words of `tree` and the names of a router's things.
+    pub(crate) fn open(tree: Command, objects: Objects) -> Result<Self, ReadlineError> {
         let config = Config::builder().max_history_size(MOST_LINES)?.history_ignore_space(true);
         let config = config.completion_type(CompletionType::List).completion_show_all_if_ambiguous(true).build();
         let mut lines = rustyline::Editor::with_config(config)?;
-        lines.set_helper(Some(Words { tree, objects: Objects::new(router) }));
+        lines.set_helper(Some(Words { tree, objects }));
         let question = Arc::new(Mutex::new(None));
         lines.bind_sequence(KeyEvent::from('?'), EventHandler::Conditional(Box::new(QuestionMark(Arc::clone(&question)))));
         let history = history_file().filter(|file| fs::metadata(file).map_or(0, |metadata| metadata.len()) <= LARGEST_HISTORY);

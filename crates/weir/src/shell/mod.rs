@@ -110,8 +110,9 @@ pub(crate) fn interactive(cli: &Cli) -> u8 {
         Ok(Interrupts { runtime, interrupt })
     });
     let opened = interrupts.map_err(Failure::said).and_then(|interrupts| {
-        let editor = Editor::open(shell_tree(), at.clone()).map_err(Failure::said)?;
-        Ok(Shell { tree: shell_tree(), objects: Objects::new(at.clone()), at, json: cli.json, interrupts, editor })
+        let objects = Objects::new(at.clone());
+        let editor = Editor::open(shell_tree(), objects.clone()).map_err(Failure::said)?;
+        Ok(Shell { tree: shell_tree(), objects, at, json: cli.json, interrupts, editor })
     });
     match opened.and_then(Shell::talk) {
         Ok(()) => 0,

@@ -41,7 +41,8 @@ impl Object {
     }
 }
 
-/// The names of one router's things.
+/// The names of one router's things. A clone knows the same.
+#[derive(Clone)]
 pub(crate) struct Objects {
     router: Where,
     asking: Arc<AtomicBool>,
