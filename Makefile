@@ -6,13 +6,14 @@ CARGO ?= cargo
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 WEIR := $(CARGO_TARGET_DIR)/release/weir
 
-.PHONY: help build demo test test-long bench setup fmt
+.PHONY: help build deb demo test test-long bench setup fmt
 
 help:
 	@echo "make demo       watch a router forward traffic between two hosts and measure it (root)"
 	@echo "make test       format, lints, floors, docs, tests"
 	@echo "make test-long  the long runs: loom models, release-build tests, full benches"
 	@echo "make build      the release binary, target/release/weir"
+	@echo "make deb        a Debian package with service, man pages and completions, in target/debian"
 	@echo "make bench      what a packet costs on this machine"
 
 setup:
@@ -21,6 +22,9 @@ setup:
 build:
 	$(CARGO) build --release --locked -p weir
 	@if [ "$(CARGO_TARGET_DIR)" != "$(CURDIR)/target" ]; then mkdir -p target/release && ln -sf "$(WEIR)" target/release/weir; fi
+
+deb: build
+	packaging/deb $(WEIR) target/debian
 
 demo: setup build
 	$(WEIR) demo $(DEMO_ARGS)
@@ -41,4 +45,5 @@ test: setup
 test-long: test build
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/loom" $(CARGO) test -p weir-ring --release --locked
 	$(CARGO) test --workspace --release --locked
+	packaging/test $(WEIR)
 	$(WEIR) bench
