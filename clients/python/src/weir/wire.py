@@ -130,10 +130,10 @@ class Wire:
         is_long = method != "GET" or path.startswith("/v1/config")
         patience = self._timeout or (LONG_PATIENCE if is_long else PATIENCE)
         deadline = time.monotonic() + patience
-        connection = self.target.connection(patience)
+        connection, sock = self._open(patience)
         try:
             response = self._send(connection, method, path, query, body)
-            text = self._read(connection, response, deadline)
+            text = self._read(sock, response, deadline)
             if response.status != 200:
                 self._refuse(response.status, text)
             return text
@@ -142,16 +142,26 @@ class Wire:
 
     def stream(self, path: str, query: Query | None = None) -> EventStream:
         """An answer that comes piece by piece."""
-        connection = self.target.connection(self._timeout or SILENCE)
+        connection, sock = self._open(self._timeout or SILENCE)
         try:
             response = self._send(connection, "GET", path, query, None)
             if response.status != 200:
                 deadline = time.monotonic() + (self._timeout or PATIENCE)
-                self._refuse(response.status, self._read(connection, response, deadline))
+                self._refuse(response.status, self._read(sock, response, deadline))
         except BaseException:
             connection.close()
             raise
-        return EventStream(self, connection, response)
+        return EventStream(self, connection, sock, response)
+
+    def _open(self, timeout: float) -> tuple[http.client.HTTPConnection, socket.socket]:
+        """A connection, and its socket, which the connection forgets when the router says that it closes."""
+        connection = self.target.connection(timeout)
+        try:
+            connection.connect()
+        except OSError as error:
+            connection.close()
+            raise self.broken(error) from error
+        return connection, connection.sock
 
     def _send(
         self, connection: http.client.HTTPConnection, method: str, path: str, query: Query | None, body: object
@@ -173,9 +183,7 @@ class Wire:
         except (OSError, http.client.HTTPException) as error:
             raise self.broken(error) from error
 
-    def _read(
-        self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse, deadline: float
-    ) -> str:
+    def _read(self, sock: socket.socket, response: http.client.HTTPResponse, deadline: float) -> str:
         pieces = bytearray()
         try:
             while piece := response.read1(1 << 16):
@@ -184,7 +192,7 @@ class Wire:
                     raise NotUnderstood("the router's answer does not end")
                 if (left := deadline - time.monotonic()) <= 0:
                     raise TimeoutError
-                connection.sock.settimeout(left)
+                sock.settimeout(left)
             if response.length:
                 raise http.client.IncompleteRead(b"", response.length)
         except (OSError, http.client.HTTPException) as error:
@@ -223,10 +231,15 @@ class EventStream:
     """The data of server-sent events (HTML 9.2), one after the other, until the router stops."""
 
     def __init__(
-        self, wire: Wire, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
+        self,
+        wire: Wire,
+        connection: http.client.HTTPConnection,
+        sock: socket.socket,
+        response: http.client.HTTPResponse,
     ) -> None:
         self._wire = wire
         self._connection = connection
+        self._socket = sock
         self._response = response
         self._closed = False
         self._reading = threading.Lock()
@@ -234,10 +247,9 @@ class EventStream:
     def close(self) -> None:
         """Ends the stream, also while another thread waits for its next event."""
         self._closed = True
-        if (sock := self._connection.sock) is not None:
-            # That wakes whoever reads; what they read from is closed when they have left it.
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
+        # That wakes whoever reads; what they read from is closed when they have left it.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         with self._reading:
             self._response.close()
             self._connection.close()

@@ -5,7 +5,7 @@
 #![allow(dead_code, reason = "a module that several test programs share")]
 
 use std::io::{BufRead, BufReader};
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -45,9 +45,8 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    /// Starts one with the usual configuration and `more` lines of it.
-    pub(crate) fn start(name: &str, more: &str) -> Router {
-        let folder = Folder::new(name);
+    /// Starts one in a folder, with the usual configuration and `more` lines of it.
+    pub(crate) fn start(folder: Folder, more: &str) -> Router {
         let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
         let config = folder.file("weir.yaml");
         std::fs::write(&config, configuration(&folder, collector.local_addr().unwrap().port(), more)).unwrap();
@@ -139,6 +138,9 @@ history: {{directory: {history}}}
     )
 }
 
+/// A token, and what a configuration says of it.
+pub(crate) const TOKEN: (&str, &str) = ("correct horse battery staple", "c4bbcb1fbec99d65bf59d85c8cb62ee2db963f0fe106f483d9afa73bd4e39a8a");
+
 /// The lines of a stream, read by a thread of their own until its end.
 fn lines(stream: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
@@ -179,6 +181,11 @@ pub(crate) fn python_environment(folder: &Folder, packages: &[&str]) -> Option<P
         return None;
     }
     Some(home.join("bin"))
+}
+
+/// A TCP port of this machine that nobody listens on now.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// The repository.
