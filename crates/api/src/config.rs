@@ -117,6 +117,9 @@ pub struct ConfigStep {
     pub object: String,
     /// The step in words, with the old and the new value.
     pub text: String,
+    /// What it disturbs that was not asked for; absent when it disturbs nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbs: Option<String>,
 }
 
 /// The parts of a plan, in their order.

@@ -59,7 +59,7 @@ impl Pretender {
 }
 
 fn step(group: StepGroup, text: &str) -> ConfigStep {
-    ConfigStep { group, kind: "a-kind".to_owned(), object: "wan".to_owned(), text: text.to_owned() }
+    ConfigStep { group, kind: "a-kind".to_owned(), object: "wan".to_owned(), text: text.to_owned(), disturbs: None }
 }
 
 fn steps() -> Vec<ConfigStep> {

@@ -444,6 +444,9 @@ class ConfigStep:
     text: str
     """The step in words, with the old and the new value."""
 
+    disturbs: str | None = None
+    """What it disturbs that was not asked for; absent when it disturbs nothing."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:

@@ -390,6 +390,7 @@ pub(crate) fn step() -> ConfigStep {
         kind: "set-mtu".to_owned(),
         object: "wan".to_owned(),
         text: "interface wan: mtu 1500 -> 9000".to_owned(),
+        disturbs: None,
     }
 }
 

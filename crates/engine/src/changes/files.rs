@@ -1,7 +1,7 @@
 //! Between the configuration's own words and the API's: findings and steps.
 
 use weir_api::{ApiError, ConfigStep, Finding, FindingSeverity, StepGroup};
-use weir_config::{CheckOptions, Checked, Config, Diagnostic, Phase, Severity, Step};
+use weir_config::{CheckOptions, Checked, Config, Diagnostic, Phase, Plan, PlannedStep, Severity, Step};
 
 /// A file that may be applied, with its warnings.
 pub(crate) struct Good {
@@ -49,28 +49,25 @@ fn finding(diagnostic: Diagnostic) -> Finding {
 }
 
 /// The steps that a running router does.
-pub(crate) fn done_steps(steps: &[Step]) -> Vec<ConfigStep> {
-    steps.iter().filter(|step| !matches!(step, Step::NeedsRestart { .. })).map(step_view).collect()
+pub(crate) fn done_steps(plan: &Plan) -> Vec<ConfigStep> {
+    plan.steps.iter().filter(|planned| !matches!(planned.step, Step::NeedsRestart { .. })).map(step_view).collect()
 }
 
 /// The keys whose change waits for a restart.
-pub(crate) fn restart_keys(steps: &[Step]) -> Vec<String> {
-    let key = |step: &Step| match step {
-        Step::NeedsRestart { change } => Some(change.section().to_owned()),
-        _ => None,
-    };
-    steps.iter().filter_map(key).collect()
+pub(crate) fn restart_keys(plan: &Plan) -> Vec<String> {
+    plan.needs_restart().map(str::to_owned).collect()
 }
 
-fn step_view(step: &Step) -> ConfigStep {
+fn step_view(planned: &PlannedStep) -> ConfigStep {
     ConfigStep {
-        group: match step.phase() {
+        group: match planned.group {
             Phase::Prune => StepGroup::Prune,
             Phase::Create => StepGroup::Create,
             Phase::Sync => StepGroup::Sync,
         },
-        kind: step.kind().to_owned(),
-        object: step.object(),
-        text: step.to_string(),
+        kind: planned.kind.clone(),
+        object: planned.object.clone(),
+        text: planned.text.clone(),
+        disturbs: planned.disturbs.clone(),
     }
 }

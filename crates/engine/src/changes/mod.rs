@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use weir_api::{
     ApiError, Applied, Caller, ConfigEvent, ConfigEventKind, ConfigLock, ErrorCode, Event, EventBus, Finding, LockReason, Origin, Timestamp,
 };
-use weir_config::{Config, plan};
+use weir_config::{Config, Plan};
 use weir_store::{Confirm, Meta, Store, StoreError, Why};
 
 pub use startup::{Startup, StartupError};
@@ -160,7 +160,7 @@ impl Router {
             return Err(ApiError::locked(waiting.lock.clone()));
         }
         let running = self.running_config();
-        let steps = plan(&running, &wanted);
+        let steps = Plan::between(&running, &wanted);
         let needs_restart = files::restart_keys(&steps);
         let mut applied = Applied { steps: files::done_steps(&steps), needs_restart, findings, ..Applied::default() };
         if wanted == seat.book.wanted {
@@ -171,7 +171,7 @@ impl Router {
             time_unix_ms: Timestamp::now().unix_ms(),
             author: reason.author.clone(),
             comment: reason.comment.clone(),
-            steps: u32::try_from(steps.len()).unwrap_or(u32::MAX),
+            steps: u32::try_from(steps.steps.len()).unwrap_or(u32::MAX),
         };
         let prepared = match &mut seat.book.store {
             Some(store) => Some(store.prepare(text.as_bytes(), meta).map_err(|error| refused(&error))?),

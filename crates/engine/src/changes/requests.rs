@@ -4,7 +4,7 @@ use weir_api::{
     ApiError, Applied, ApplyRequest, Caller, ConfigChecked, ConfigDiff, ConfigDump, ConfigEventKind, ConfigPlan, ConfigText, Confirmed,
     DiffRequest, ErrorCode, RollbackRequest,
 };
-use weir_config::{Config, plan};
+use weir_config::{Config, Plan};
 use weir_store::Why;
 
 use super::{Desk, Reason, files, refused, system};
@@ -54,10 +54,10 @@ impl Router {
 
     pub(crate) fn plan(&self, file: &ConfigText) -> Result<ConfigPlan, ApiError> {
         let checked = self.read(file.file_name(), &file.yaml, file.skip_unsupported)?;
-        let steps = plan(&self.running_config(), &checked.config);
+        let steps = Plan::between(&self.running_config(), &checked.config);
         Ok(ConfigPlan {
             findings: checked.findings,
-            without_device: checked.config.without_device().map(str::to_owned).collect(),
+            without_device: steps.without_device.clone(),
             needs_restart: files::restart_keys(&steps),
             steps: files::done_steps(&steps),
         })
@@ -131,7 +131,7 @@ impl Router {
     fn give_up_waiting(&self, author: &str, caller: &Caller) -> Result<Option<Applied>, ApiError> {
         let mut seat = self.desk().sit_down(author, caller)?;
         let Some(waiting) = &seat.book.waiting else { return Ok(None) };
-        let steps = plan(&self.running_config(), &waiting.before);
+        let steps = Plan::between(&self.running_config(), &waiting.before);
         self.undo_waiting(&mut seat.book, Why::Asked);
         let revision = seat.book.revision();
         Ok(Some(Applied { revision, steps: files::done_steps(&steps), needs_restart: files::restart_keys(&steps), ..Applied::default() }))

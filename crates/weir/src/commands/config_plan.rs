@@ -63,8 +63,13 @@ fn view(planned: &PlannedStep) -> ConfigStep {
         Phase::Create => StepGroup::Create,
         Phase::Sync => StepGroup::Sync,
     };
-    let disturbs = planned.disturbs.as_ref().map_or_else(String::new, |disturbs| format!(" ({disturbs})"));
-    ConfigStep { group, kind: planned.kind.clone(), object: planned.object.clone(), text: format!("{}{disturbs}", planned.text) }
+    ConfigStep {
+        group,
+        kind: planned.kind.clone(),
+        object: planned.object.clone(),
+        text: planned.text.clone(),
+        disturbs: planned.disturbs.clone(),
+    }
 }
 
 /// `weir config diff`.

@@ -32,7 +32,8 @@ fn steps(steps: &[ConfigStep], screen: &Screen) -> String {
         if group.replace(step.group) != Some(step.group) {
             text += &format!("{}\n", screen.styled(&step.group.to_string(), Style::Heading));
         }
-        text += &format!("  {}\n", screen.styled(&format!("{sign} {}", harmless(&step.text)), style));
+        let disturbs = step.disturbs.as_ref().map_or_else(String::new, |disturbs| format!(" ({})", harmless(disturbs)));
+        text += &format!("  {}\n", screen.styled(&format!("{sign} {}{disturbs}", harmless(&step.text)), style));
     }
     text
 }

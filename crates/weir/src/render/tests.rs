@@ -394,7 +394,8 @@ Table  Family  Source   Routes
 
 #[test]
 fn a_change_without_history_or_steps_is_told() {
-    let step = ConfigStep { group: StepGroup::Sync, kind: "k".to_owned(), object: "o".to_owned(), text: "set\x1b[2J".to_owned() };
+    let step =
+        ConfigStep { group: StepGroup::Sync, kind: "k".to_owned(), object: "o".to_owned(), text: "set\x1b[2J".to_owned(), disturbs: None };
     let applied = Applied { steps: vec![step], ..Applied::default() };
     let said = super::config::applied(&applied, "weir config confirm", &PIPE);
     assert_eq!(said, "sync\n  ~ set\\u{1b}[2J\ndone: 1 step; this router keeps no history\n");
