@@ -1,0 +1,3 @@
+//! Access lists: which rule of a list is the first that a packet matches.
+
+#![forbid(unsafe_code)]
