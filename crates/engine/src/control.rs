@@ -254,7 +254,12 @@ impl Control {
         self.settle_or_log();
     }
 
+    /// Events may be older than a change that took the interface or the subnet away: those are nobody's.
     fn take_event(&mut self, event: Event, now: u64, deeds: &mut Vec<Deed>) {
+        let (Event::Wanted { interface, address } | Event::Heard { interface, address, .. }) = event;
+        if self.tables.interface(interface).is_none_or(|interface| interface.source_for(address).is_none()) {
+            return;
+        }
         match event {
             Event::Wanted { interface, address } => self.neighbors.wanted(Place { interface, address }, now, deeds),
             Event::Heard { interface, address, mac, to_us } => self.neighbors.heard(Place { interface, address }, mac, to_us, now, deeds),
