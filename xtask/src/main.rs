@@ -14,7 +14,7 @@ use serde_json::Value;
 const FLOORS: [&[&str]; 6] = [
     &["weir-cpu", "weir-buf", "weir-ring", "weir-wire"],
     &["weir-graph", "weir-port", "weir-fib", "weir-flowfmt", "weir-config", "weir-netlink", "weir-store", "weir-acl"],
-    &["weir-nodes", "weir-afxdp", "weir-tap", "weir-pcap", "weir-telemetry", "weir-api"],
+    &["weir-nodes", "weir-afxdp", "weir-tap", "weir-pcap", "weir-memif", "weir-telemetry", "weir-api"],
     &["weir-engine"],
     &["weir-bench"],
     &["weir"],
