@@ -7,15 +7,20 @@ it. Each test leaves the router as it was.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import weir
 
@@ -54,7 +59,8 @@ class Document(RouterTest):
         self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr} (write them again: {help})")
 
     def test_every_operation_is_used_by_the_client(self) -> None:
-        written = "".join(path.read_text() for path in (PACKAGE / "src/weir").glob("*.py") if path.name != "operations.py")
+        files = [path for path in (PACKAGE / "src/weir").glob("*.py") if path.name != "operations.py"]
+        written = "".join(path.read_text() for path in files)
         named = [
             operation["operationId"]
             for methods in self.router.openapi()["paths"].values()
@@ -110,10 +116,13 @@ class Sflow(RouterTest):
         pool, samples = source.pool, source.samples
         self.assertTrue(5 < pool / samples < 20, (pool, samples))
         self.router.sflow.set(sampling_rate=0)
-        time.sleep(0.5)
-        still = shown().workers[0].samples_taken
-        time.sleep(0.5)
-        self.assertEqual(shown().workers[0].samples_taken, still)
+
+        def taken_in_a_while() -> int:
+            before = shown().workers[0].samples_taken
+            time.sleep(0.5)
+            return shown().workers[0].samples_taken - before
+
+        eventually(lambda: taken_in_a_while() == 0)
 
     def test_what_is_wrong_is_refused_and_changes_nothing(self) -> None:
         before = self.router.sflow.settings()
@@ -164,10 +173,11 @@ class Looking(RouterTest):
         self.assertGreater(self.router.show_fib_summary().adjacencies, 0)
         self.assertGreater(self.router.show_buffers()[0].buffers, 0)
         self.assertGreater(self.router.show_totals().packets_in, 0)
+        begin = time.monotonic()
         self.router.clear_runtime()
         self.router.clear_errors()
         self.router.clear_interfaces()
-        self.assertLess(self.router.show_runtime().seconds, runtime.seconds + PATIENCE)
+        self.assertLess(self.router.show_runtime().seconds, time.monotonic() - begin + 0.1)
         self.assertIn("\n# EOF\n", self.router.metrics())
 
     def test_traces(self) -> None:
@@ -238,6 +248,34 @@ class Configuration(RouterTest):
             config.rollback(1 << 40)
         revisions = [one.revision for one in config.history()]
         self.assertEqual(revisions, sorted(revisions, reverse=True))
+
+
+class Guide(RouterTest):
+    """The examples of docs/python.md, with the names of this router."""
+
+    def examples(self) -> list[str]:
+        guide = (PACKAGE.parent.parent / "docs" / "python.md").read_text(encoding="utf-8")
+        return re.findall(r"^```python\n(.*?)^```", guide, re.DOTALL | re.MULTILINE)
+
+    def run_example(self, text: str) -> str:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(compile(text, "docs/python.md", "exec"), {"router": self.router, "weir": weir})
+        return said.getvalue()
+
+    def test_its_examples_do_what_they_say(self) -> None:
+        first, configuration, events = self.examples()
+        with mock.patch.dict(os.environ, {"WEIR_SOCKET": str(SOCKET)}):
+            said = self.run_example(first.replace("xe0", "sink"))
+        self.assertIn("sink 0 0", said)
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(FILE.read_text().replace("sampling-rate: 10,", "sampling-rate: 50,"))
+            file.flush()
+            said = self.run_example(configuration.replace("weir.yaml", file.name))
+        self.assertRegex(said, r"(?s)sync .*50.* second uplink")
+        self.assertEqual(self.router.sflow.settings().sampling_rate, 1000)
+        threading.Timer(0.5, self.router.close).start()
+        self.assertRegex(self.run_example(events), r"^\d+\n")
 
 
 class Tcp(RouterTest):
