@@ -1,3 +1,15 @@
 //! Access lists: which rule of a list is the first that a packet matches.
 
 #![forbid(unsafe_code)]
+
+mod acl;
+mod family;
+mod grow;
+mod key;
+mod rule;
+mod table;
+pub mod synthetic;
+
+pub use acl::{Acl, BuildError, Facts, MAX_RULES, NO_RULE, RuleIndex};
+pub use key::{Key4, Key6, Upper};
+pub use rule::{Action, Addresses, Payload, Rule};

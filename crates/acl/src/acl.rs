@@ -1,0 +1,212 @@
+//! A whole list, made ready: one table per family and kind of key.
+//!
+//! Most packets have ports or need none; those two kinds of keys that have none although their
+//! protocol does are searched in tables of their own, in which every rule has just the meaning that it
+//! has for such packets. So the common way never asks, and an attacker who sends nothing but fragments
+//! meets a tree as well.
+
+use std::collections::HashSet;
+
+use crate::family::{Family, NONE, Shape, V4, V6};
+use crate::grow::{LIMITS, Limits, grow};
+use crate::key::{Key4, Key6, LATER_FRAGMENT, ODD, Words};
+use crate::rule::{Demands, Rule};
+use crate::table::{CHUNK, Effort, Table};
+
+/// Which rule of the list, from 0.
+pub type RuleIndex = u32;
+
+/// What stands for "no rule" where batches write.
+pub const NO_RULE: RuleIndex = NONE;
+
+/// Rules that a list may have, with all its prefix lists written out.
+pub const MAX_RULES: usize = 65_536;
+
+/// Why a list cannot be made ready.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// There are more rules than [`MAX_RULES`].
+    #[error("{0} rules are more than {MAX_RULES}")]
+    TooMany(usize),
+    /// A range of this rule ends before it begins.
+    #[error("rule {0}: a range ends before it begins")]
+    Turned(RuleIndex),
+    /// Too many rules overlap in too many ways: some packet would be held against this many rules one by one.
+    #[error("the rules overlap too much: a packet would be held against {0} of them one by one, more than {max}", max = LIMITS.longest)]
+    Entangled(usize),
+}
+
+/// What a list costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Rules in the list.
+    pub rules: usize,
+    /// Bytes of all tables.
+    pub bytes: usize,
+    /// Trees that an ordinary IPv4 packet is looked up in.
+    pub trees4: usize,
+    /// Trees that an ordinary IPv6 packet is looked up in.
+    pub trees6: usize,
+    /// Groups of eight rules that one leaf holds at most.
+    pub longest_scan: usize,
+}
+
+/// The tables of one family. Where no rule asks for ports, all keys are searched in the first.
+struct Tables<F: Family> {
+    whole: Table<F>,
+    later: Option<Table<F>>,
+    unreadable: Option<Table<F>>,
+}
+
+/// An access list, ready to be searched. It never changes: a new one is built aside and published whole.
+pub struct Acl {
+    v4: Tables<V4>,
+    v6: Tables<V6>,
+    rules: usize,
+}
+
+impl Acl {
+    /// Makes a list ready. Takes milliseconds for thousands of rules; not for the packet path.
+    ///
+    /// # Errors
+    /// When there are too many rules, a range is turned round, or rules overlap so much that a search
+    /// could not be kept short.
+    pub fn build(rules: &[Rule]) -> Result<Acl, BuildError> {
+        if rules.len() > MAX_RULES {
+            return Err(BuildError::TooMany(rules.len()));
+        }
+        let mut demands = Vec::with_capacity(rules.len());
+        for (rule, index) in rules.iter().zip(0..) {
+            demands.push(rule.payload.demands().ok_or(BuildError::Turned(index))?);
+        }
+        let entangled = BuildError::Entangled;
+        Ok(Acl {
+            v4: Tables::build(rules, &demands, &LIMITS).map_err(entangled)?,
+            v6: Tables::build(rules, &demands, &LIMITS).map_err(entangled)?,
+            rules: rules.len(),
+        })
+    }
+
+    /// The first rule that an IPv4 packet matches.
+    #[must_use]
+    pub fn classify4(&self, key: &Key4) -> Option<RuleIndex> {
+        Some(self.v4.classify(key)).filter(|rule| *rule != NONE)
+    }
+
+    /// The first rule that an IPv6 packet matches.
+    #[must_use]
+    pub fn classify6(&self, key: &Key6) -> Option<RuleIndex> {
+        Some(self.v6.classify(key)).filter(|rule| *rule != NONE)
+    }
+
+    /// The first rule that each of some IPv4 packets matches, or [`NO_RULE`]; as many as both slices have.
+    pub fn classify4_batch(&self, keys: &[Key4], rules: &mut [RuleIndex]) {
+        self.v4.classify_batch(keys, rules);
+    }
+
+    /// The first rule that each of some IPv6 packets matches, or [`NO_RULE`]; as many as both slices have.
+    pub fn classify6_batch(&self, keys: &[Key6], rules: &mut [RuleIndex]) {
+        self.v6.classify_batch(keys, rules);
+    }
+
+    /// What the list costs.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        Facts {
+            rules: self.rules,
+            bytes: size_of::<Acl>() + self.v4.bytes() + self.v6.bytes(),
+            trees4: self.v4.whole.roots.len(),
+            trees6: self.v6.whole.roots.len(),
+            longest_scan: self.v4.longest().max(self.v6.longest()),
+        }
+    }
+}
+
+impl<F: Family> Tables<F> {
+    fn build(rules: &[Rule], demands: &[Demands], limits: &Limits) -> Result<Tables<F>, usize> {
+        let table = |change: fn(&Demands) -> Option<Demands>| {
+            let mut seen: HashSet<Shape> = HashSet::new();
+            let (mut shapes, mut numbers) = (Vec::new(), Vec::new());
+            for ((rule, demands), index) in rules.iter().zip(demands).zip(0..) {
+                let Some(shape) = change(demands).and_then(|demands| F::shape(rule, &demands)) else { continue };
+                // What an earlier rule says word for word is never reached.
+                if seen.insert(shape) {
+                    shapes.push(shape);
+                    numbers.push(index);
+                }
+            }
+            grow(&shapes, &numbers, limits)
+        };
+        let whole = table(|demands| Some(*demands))?;
+        if demands.iter().all(|demands| demands.ports.is_none()) {
+            return Ok(Tables { whole, later: None, unreadable: None });
+        }
+        let later = table(|demands| Some(Demands { ports: None, ..*demands }))?;
+        let unreadable = table(|demands| demands.ports.is_none().then_some(*demands))?;
+        Ok(Tables { whole, later: Some(later), unreadable: Some(unreadable) })
+    }
+
+    /// The table for a kind of key.
+    #[inline(always)]
+    fn table(&self, last: u32) -> &Table<F> {
+        let special = match last & ODD {
+            0 => None,
+            LATER_FRAGMENT => self.later.as_ref(),
+            _ => self.unreadable.as_ref(),
+        };
+        special.unwrap_or(&self.whole)
+    }
+
+    fn classify(&self, key: &F::Key) -> u32 {
+        self.table(key.last()).search(key, &mut Effort::default())
+    }
+
+    fn classify_batch(&self, keys: &[F::Key], rules: &mut [RuleIndex]) {
+        weir_cpu::dispatch(Batch { tables: self, keys, rules });
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Table<F>> {
+        [Some(&self.whole), self.later.as_ref(), self.unreadable.as_ref()].into_iter().flatten()
+    }
+
+    fn bytes(&self) -> usize {
+        self.all().map(Table::bytes).sum()
+    }
+
+    fn longest(&self) -> usize {
+        self.all().flat_map(|table| &table.leaves).map(|leaf| leaf.groups as usize).max().unwrap_or(0)
+    }
+}
+
+/// A batch as work for the best instruction set.
+struct Batch<'a, F: Family> {
+    tables: &'a Tables<F>,
+    keys: &'a [F::Key],
+    rules: &'a mut [RuleIndex],
+}
+
+impl<F: Family> weir_cpu::Task for Batch<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (keys, rules) in self.keys.chunks(CHUNK).zip(self.rules.chunks_mut(CHUNK)) {
+            let count = keys.len().min(rules.len());
+            let (Some(keys), Some(rules)) = (keys.get(..count), rules.get_mut(..count)) else { return };
+            self.tables.whole.search_chunk(keys, rules);
+            if keys.iter().fold(0, |marks, key| marks | key.last()) & ODD != 0 {
+                self.tables.odd(keys, rules);
+            }
+        }
+    }
+}
+
+impl<F: Family> Tables<F> {
+    /// Searches again, one by one, those keys that have no ports although their protocol does.
+    #[inline(never)]
+    fn odd(&self, keys: &[F::Key], rules: &mut [RuleIndex]) {
+        for (key, rule) in keys.iter().zip(rules).filter(|(key, _)| key.last() & ODD != 0) {
+            *rule = self.classify(key);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Against the naive search: the first rule of the list that the rule itself says matches.
+
+use proptest::prelude::*;
+use weir_acl::synthetic::{self, Family, Kind, Random};
+use weir_acl::{Acl, Action, Addresses, Key4, Key6, NO_RULE, Payload, Rule, Upper};
+use weir_wire::IpProtocol;
+
+fn naive4(rules: &[Rule], key: &Key4) -> Option<u32> {
+    rules.iter().position(|rule| rule.matches4(key)).map(|n| n as u32)
+}
+
+fn naive6(rules: &[Rule], key: &Key6) -> Option<u32> {
+    rules.iter().position(|rule| rule.matches6(key)).map(|n| n as u32)
+}
+
+fn agree4(acl: &Acl, rules: &[Rule], keys: &[Key4]) {
+    let mut found = vec![0; keys.len()];
+    acl.classify4_batch(keys, &mut found);
+    for (key, found) in keys.iter().zip(found) {
+        let wanted = naive4(rules, key);
+        assert_eq!(acl.classify4(key), wanted, "{key:?}");
+        assert_eq!(found, wanted.unwrap_or(NO_RULE), "{key:?}");
+    }
+}
+
+fn agree6(acl: &Acl, rules: &[Rule], keys: &[Key6]) {
+    let mut found = vec![0; keys.len()];
+    acl.classify6_batch(keys, &mut found);
+    for (key, found) in keys.iter().zip(found) {
+        let wanted = naive6(rules, key);
+        assert_eq!(acl.classify6(key), wanted, "{key:?}");
+        assert_eq!(found, wanted.unwrap_or(NO_RULE), "{key:?}");
+    }
+}
+
+/// The same key as a later fragment, and cut off before its ports.
+fn with_odd4(keys: Vec<Key4>) -> Vec<Key4> {
+    let again = |key: &Key4, upper| Key4::new(key.source().into(), key.destination().into(), key.protocol(), upper);
+    keys.iter().flat_map(|key| [*key, again(key, Upper::LaterFragment), again(key, Upper::Unreadable)]).collect()
+}
+
+fn with_odd6(keys: Vec<Key6>) -> Vec<Key6> {
+    let again = |key: &Key6, upper| Key6::new(&key.source().octets(), &key.destination().octets(), key.protocol(), upper);
+    keys.iter().flat_map(|key| [*key, again(key, Upper::LaterFragment), again(key, Upper::Unreadable)]).collect()
+}
+
+#[test]
+fn lists_as_networks_have_them() {
+    for kind in [Kind::Access, Kind::Firewall, Kind::Chain] {
+        for (count, keys) in [(1, 10), (2, 20), (100, 400), (1000, 1000), (5000, 400)] {
+            let rules = synthetic::rules(count as u64, count, kind, Family::V4);
+            let acl = Acl::build(&rules).unwrap();
+            agree4(&acl, &rules, &with_odd4(synthetic::keys4(1, &rules, keys)));
+            agree6(&acl, &rules, &[Key6::default()]);
+        }
+        for (count, keys) in [(100, 400), (1000, 700)] {
+            let rules = synthetic::rules(count as u64, count, kind, Family::V6);
+            let acl = Acl::build(&rules).unwrap();
+            agree6(&acl, &rules, &with_odd6(synthetic::keys6(1, &rules, keys)));
+            agree4(&acl, &rules, &[Key4::default()]);
+        }
+    }
+}
+
+#[test]
+fn an_empty_list_matches_nothing() {
+    let acl = Acl::build(&[]).unwrap();
+    assert_eq!((acl.classify4(&Key4::default()), acl.classify6(&Key6::default())), (None, None));
+    let mut found = [7; 3];
+    acl.classify4_batch(&[Key4::default(); 2], &mut found);
+    assert_eq!(found, [NO_RULE, NO_RULE, 7]);
+    acl.classify6_batch(&[Key6::default(); 5], &mut found);
+    assert_eq!(found, [NO_RULE; 3]);
+}
+
+/// Rules and keys from so few addresses and ports that everything meets everything.
+fn narrow(random: &mut Random) -> Rule {
+    let net = |random: &mut Random| {
+        let address = [0x0a00_0000u32, 0x0a00_0001, 0x0a80_0000, 0xffff_ffff, 0][random.below(5)];
+        ipnet::Ipv4Net::new(address.into(), [0, 1, 8, 9, 24, 31, 32][random.below(7)]).unwrap()
+    };
+    let port = |random: &mut Random| {
+        let (a, b) = (PORTS[random.below(PORTS.len())], PORTS[random.below(PORTS.len())]);
+        a.min(b)..=a.max(b)
+    };
+    let addresses =
+        if random.percent(10) { Addresses::Any } else { Addresses::V4 { source: net(random), destination: net(random) } };
+    let payload = match random.below(6) {
+        0 => Payload::Any,
+        1 => Payload::Protocol(IpProtocol(random.below(20) as u8)),
+        2 => Payload::Icmp { protocol: IpProtocol::ICMP, kind: 0..=random.below(256) as u8, code: random.below(3) as u8..=255 },
+        _ => Payload::Ports { protocol: IpProtocol(6), source: port(random), destination: port(random) },
+    };
+    Rule { action: Action::Deny, addresses, payload }
+}
+
+const PORTS: [u16; 10] = [0, 1, 2, 79, 80, 81, 1023, 1024, 65_534, 65_535];
+
+fn narrow_key(random: &mut Random) -> Key4 {
+    let address = |random: &mut Random| [0x0a00_0000u32, 0x0a00_0001, 0x0a80_0000, 0xffff_ffff, 0, 0x0a00_00ff, 0x8000_0000][random.below(7)];
+    let upper = match random.below(8) {
+        0 => Upper::LaterFragment,
+        1 => Upper::Unreadable,
+        _ => Upper::Ports(PORTS[random.below(10)], PORTS[random.below(10)]),
+    };
+    Key4::new(address(random), address(random), IpProtocol([1, 6, 6, 6, 17, 2][random.below(6)]), upper)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn everything_meets_everything(seed in any::<u64>(), count in 0usize..150) {
+        let mut random = Random::new(seed);
+        let rules: Vec<Rule> = (0..count).map(|_| narrow(&mut random)).collect();
+        let acl = Acl::build(&rules).unwrap();
+        let keys: Vec<Key4> = (0..300).map(|_| narrow_key(&mut random)).collect();
+        agree4(&acl, &rules, &keys);
+    }
+}
