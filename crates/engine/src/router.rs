@@ -25,7 +25,7 @@ use crate::handle::WorkerHandle;
 use crate::index::Indexes;
 use crate::memory::Memory;
 use crate::neighbors::NeighborTable;
-use crate::sflow::SflowSide;
+use crate::sflow::{ReportSource, SflowSide};
 use crate::trace::TraceStore;
 use crate::waker::Waker;
 use crate::worker::{Command, Worker};
@@ -136,6 +136,7 @@ impl Router {
             tracing::info!("packet memory: {} buffers, {} MiB {pages}, NUMA node {node}", pool.chunks(), pool.mapped_bytes() >> 20);
         }
         let count = usize::from(config.workers.count).max(1);
+        // The workers, and the sFlow agent.
         let domain = Domain::new(count + 1);
         let published = Arc::new(Published::new(&domain, Box::new(Tables::default())));
         let waker = Arc::new(Waker::new().map_err(system("no descriptor for the control thread"))?);
@@ -368,7 +369,9 @@ fn make_control(
     let mut nexthops = NexthopTable::new();
     let blackhole = nexthops.add_adjacency(Adjacency::blackhole());
     let tables = Tables { fib4: vec![fib.fib().clone()], ..Tables::default() };
-    let sflow = SflowSide::start(settings, sources).map_err(system("the sFlow agent cannot start"))?;
+    let reader = domain.register().map_err(|error| StartError::Internal(error.to_string()))?;
+    let reports = ReportSource::new(reader, published.clone());
+    let sflow = SflowSide::start(settings, sources, reports).map_err(system("the sFlow agent cannot start"))?;
     let mut control = Control {
         clock,
         config: Config::start_of(config),

@@ -1,30 +1,50 @@
 //! sFlow in the assembly: samplers in the workers, one agent beside them, settings for both.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use weir_config::SflowEncoding;
 use weir_flowfmt::sflow::encode::Encoding;
+use weir_nodes::Tables;
+use weir_ring::qsbr::{Published, Reader};
 use weir_telemetry::agent::{Agent, AgentConfig, AgentHandle, AgentStats, InterfaceReport, Reports};
 use weir_telemetry::sampler::{SampleSource, Settings};
 
 /// A function that tells the agent about interfaces.
 pub(crate) type Reporter = Box<dyn Fn() -> Vec<InterfaceReport> + Send + Sync>;
 
-/// Where the agent gets its interface counters: filled in once the router stands.
-#[derive(Default)]
-pub(crate) struct ReportSource(RwLock<Option<Reporter>>);
+/// What the agent asks: interface counters, from the control side once the router stands; and where
+/// packets leave, from the tables that workers read, so that it never waits for a change.
+pub(crate) struct ReportSource {
+    reporter: RwLock<Option<Reporter>>,
+    /// The agent's own view of the tables; nobody else locks it.
+    reader: Mutex<Reader>,
+    tables: Arc<Published<Tables>>,
+}
 
 impl ReportSource {
+    pub(crate) fn new(reader: Reader, tables: Arc<Published<Tables>>) -> ReportSource {
+        ReportSource { reporter: RwLock::default(), reader: Mutex::new(reader), tables }
+    }
+
     pub(crate) fn set(&self, reporter: Option<Reporter>) {
-        *self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner) = reporter;
+        *self.reporter.write().unwrap_or_else(PoisonError::into_inner) = reporter;
     }
 }
 
 impl Reports for ReportSource {
     fn interfaces(&self) -> Vec<InterfaceReport> {
-        let reporter = self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let reporter = self.reporter.read().unwrap_or_else(PoisonError::into_inner);
         reporter.as_ref().map_or_else(Vec::new, |report| report())
+    }
+
+    fn output(&self, interface: u32, start: &[u8]) -> u32 {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        reader.quiesce();
+        let output = reader.guard().map_or(0, |guard| self.tables.load(&guard).output_of(interface, start));
+        // Tables are replaced without waiting for the agent, which may now rest.
+        reader.offline();
+        output
     }
 }
 
@@ -41,9 +61,9 @@ pub(crate) struct SflowSide {
 
 impl SflowSide {
     /// Starts the agent with nothing to send to.
-    pub(crate) fn start(settings: Arc<Settings>, sources: Vec<SampleSource>) -> std::io::Result<SflowSide> {
+    pub(crate) fn start(settings: Arc<Settings>, sources: Vec<SampleSource>, reports: ReportSource) -> std::io::Result<SflowSide> {
         let config = weir_config::Sflow::default();
-        let reports = Arc::new(ReportSource::default());
+        let reports = Arc::new(reports);
         let counters = sources.iter().map(|source| source.counters.clone()).collect();
         let agent = Agent::start(agent_config(&config, None), sources, reports.clone())?;
         Ok(SflowSide { settings, config, agent_address: None, reports, counters, agent: Some(agent), last: AgentStats::default() })

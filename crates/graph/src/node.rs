@@ -25,13 +25,6 @@ pub trait World: Send + Sync + 'static {
 
     /// Which taps look at what is dropped.
     fn drop_taps(&self) -> u32;
-
-    /// Where a packet that just came in is going to leave, as far as can be told now; 0 when it
-    /// cannot. For taps that report single packets; not for every packet.
-    fn forecast(&self, packet: &Pkt) -> u32 {
-        let _ = packet;
-        0
-    }
 }
 
 /// A node's entry in the catalogue.

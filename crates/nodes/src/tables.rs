@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use weir_buf::Pkt;
 use weir_fib::{AdjacencyKind, Fib4, Nexthops};
 use weir_graph::{DropCounters, World};
 use weir_port::interface::{Input, Interface};
@@ -51,14 +50,24 @@ impl Tables {
         self.entry(interface).map(|entry| &entry.interface)
     }
 
-    /// The interface that an IPv4 packet, as it came in, would leave by.
-    fn route_of(&self, packet: &Pkt) -> Option<u32> {
-        let (ethernet, l3) = EthernetHeader::read(packet.data())?;
+    /// The interface that a packet which came in by `interface` leaves by, as its first bytes tell; 0 when
+    /// they do not. For those who report single packets, off the packets' way.
+    #[must_use]
+    pub fn output_of(&self, interface: u32, start: &[u8]) -> u32 {
+        match self.interface(interface).map(|interface| interface.input) {
+            Some(Input::CrossConnect(out)) => out,
+            Some(Input::Routed) => self.route_of(interface, start).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    fn route_of(&self, interface: u32, start: &[u8]) -> Option<u32> {
+        let (ethernet, l3) = EthernetHeader::read(start)?;
         if ethernet.ethertype() != EtherType::IPV4 {
             return None;
         }
         let (header, _) = Ipv4Header::read(l3)?;
-        let group = self.fib4_of(packet.interface())?.lookup(header.destination());
+        let group = self.fib4_of(interface)?.lookup(header.destination());
         let payload = l3.get(header.header_len()..).unwrap_or(&[]);
         let adjacency = self.nexthops.choose(group, || flow_hash4(header, payload));
         let adjacency = self.nexthops.adjacency(adjacency)?;
@@ -119,13 +128,5 @@ impl World for Tables {
     #[inline]
     fn drop_taps(&self) -> u32 {
         self.drop_taps
-    }
-
-    fn forecast(&self, packet: &Pkt) -> u32 {
-        match self.interface(packet.interface()).map(|interface| interface.input) {
-            Some(Input::CrossConnect(out)) => out,
-            Some(Input::Routed) => self.route_of(packet).unwrap_or(0),
-            _ => 0,
-        }
     }
 }

@@ -24,7 +24,8 @@ use crate::random::{Gaps, Random};
 
 /// The most bytes of a packet that a sample keeps.
 pub const MOST_HEADER: usize = 256;
-
+/// Bytes that tell where a packet goes: Ethernet, the longest IPv4 header (RFC 791 3.1), two ports.
+const TELLING: usize = 78;
 /// Samples that a worker's ring holds.
 pub const RING: usize = 2048;
 
@@ -75,8 +76,6 @@ impl Settings {
 pub struct Sample {
     /// Interface of arrival.
     pub interface: u32,
-    /// Interface that it is going to leave by, 0 when unknown.
-    pub output: u32,
     /// The rate under which it was drawn.
     pub rate: u32,
     /// Bytes of the whole frame, without FCS.
@@ -87,10 +86,12 @@ pub struct Sample {
     pub lost: u64,
     /// Nanoseconds of the router's clock, of the turn.
     pub time: u64,
-    /// How many of `header` are the packet's.
+    /// How many of `header` are to be reported.
     pub kept: u16,
+    /// How many of `header` are the packet's: enough of them to tell where it goes.
+    pub copied: u16,
     /// So that `header` begins a cache line: of a short frame, two lines travel to the reader's core.
-    _rest: [u8; 22],
+    _rest: [u8; 20],
     /// The packet's first bytes.
     pub header: [u8; MOST_HEADER],
 }
@@ -99,15 +100,21 @@ const _: () = assert!(std::mem::offset_of!(Sample, header) == 64);
 
 impl Default for Sample {
     fn default() -> Sample {
-        Sample { interface: 0, output: 0, rate: 0, frame: 0, pool: 0, lost: 0, time: 0, kept: 0, _rest: [0; 22], header: [0; MOST_HEADER] }
+        Sample { interface: 0, rate: 0, frame: 0, pool: 0, lost: 0, time: 0, kept: 0, copied: 0, _rest: [0; 20], header: [0; MOST_HEADER] }
     }
 }
 
 impl Sample {
-    /// The bytes that were kept.
+    /// The bytes that are reported.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.header.get(..self.kept as usize).unwrap_or(&[])
+    }
+
+    /// The packet's first bytes, as far as they are here.
+    #[must_use]
+    pub fn start(&self) -> &[u8] {
+        self.header.get(..self.copied as usize).unwrap_or(&[])
     }
 }
 
@@ -202,13 +209,13 @@ impl Sampler {
         self.counters.taken.add(1);
         let written = self.ring.push_with(|sample| {
             sample.interface = look.interface;
-            sample.output = look.world.forecast(packet);
             sample.rate = rate;
             sample.frame = packet.total_len() as u32;
             sample.pool = pool;
             sample.lost = lost;
             sample.time = look.now;
-            sample.kept = copy(packet, sample.header.get_mut(..keep).unwrap_or(&mut [])) as u16;
+            let copied = copy(packet, sample.header.get_mut(..keep.max(TELLING)).unwrap_or(&mut []));
+            (sample.copied, sample.kept) = (copied as u16, copied.min(keep) as u16);
         });
         if !written {
             self.counters.lost.add(1);

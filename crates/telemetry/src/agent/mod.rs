@@ -75,6 +75,10 @@ pub struct InterfaceReport {
 pub trait Reports: Send + Sync {
     /// All of them, now.
     fn interfaces(&self) -> Vec<InterfaceReport>;
+
+    /// The interface that a packet leaves by, as its first bytes and the tables of this moment tell;
+    /// 0 when they do not. Asked by the agent's thread for each sample: no worker waits for it.
+    fn output(&self, interface: u32, start: &[u8]) -> u32;
 }
 
 /// What a collector got.

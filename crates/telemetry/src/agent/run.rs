@@ -146,8 +146,12 @@ impl Agent {
         for pass in 0..most {
             let mut empty = true;
             for (worker, source) in self.sources.iter_mut().enumerate() {
-                let desk = &mut self.desk;
-                empty &= source.ring.pop_with(|sample| desk.flow(worker, sample, lost as u32, now)).is_none();
+                let (desk, reports) = (&mut self.desk, &*self.reports);
+                let mut flow = |sample: &Sample| {
+                    let output = reports.output(sample.interface, sample.start());
+                    desk.flow(worker, sample, output, lost as u32, now);
+                };
+                empty &= source.ring.pop_with(&mut flow).is_none();
             }
             if empty {
                 return pass;
@@ -192,7 +196,7 @@ impl Agent {
 
 impl Desk {
     /// Numbers one sample and puts it into the datagram.
-    fn flow(&mut self, worker: usize, sample: &Sample, drops: u32, now: Instant) {
+    fn flow(&mut self, worker: usize, sample: &Sample, output: u32, drops: u32, now: Instant) {
         let source = self.numbers.source(sample.interface);
         let flow = FlowSample {
             sequence: source.next_flow(),
@@ -202,7 +206,7 @@ impl Desk {
             pool: source.pool(worker, sample.pool) as u32,
             drops,
             input: Port::interface(sample.interface),
-            output: Port::interface(sample.output),
+            output: Port::interface(output),
         };
         // Header of an Ethernet frame "with the number of octets removed": ports give frames without FCS.
         let header = RawHeader {

@@ -1,5 +1,6 @@
 //! The other end of an agent: a UDP socket that takes datagrams apart.
 
+use super::OUTPUT;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -142,6 +143,10 @@ impl Interfaces {
 impl Reports for Interfaces {
     fn interfaces(&self) -> Vec<InterfaceReport> {
         self.0.lock().unwrap().clone()
+    }
+
+    fn output(&self, _interface: u32, _start: &[u8]) -> u32 {
+        OUTPUT
     }
 }
 

@@ -13,10 +13,10 @@ use weir_telemetry::sampler::{Sample, SampleSource, Sampler, Settings};
 
 /// The interface that packets come in by unless a test says otherwise.
 pub(crate) const INTERFACE: u32 = 7;
-/// What the world forecasts for every packet.
+/// Where every packet leaves, as the agent is told.
 pub(crate) const OUTPUT: u32 = 9;
 
-/// A world in which nothing is dropped and every packet is going to leave by [`OUTPUT`].
+/// A world in which nothing is dropped.
 pub(crate) struct Plain;
 
 impl World for Plain {
@@ -32,9 +32,6 @@ impl World for Plain {
     }
     fn drop_taps(&self) -> u32 {
         0
-    }
-    fn forecast(&self, _packet: &Pkt) -> u32 {
-        OUTPUT
     }
 }
 
