@@ -198,7 +198,12 @@ impl Dice {
         let name = self.text(0).unwrap_or_default();
         api.tokens =
             vec![Token { name, role: if even(14) { Role::Admin } else { Role::ReadOnly }, sha256: Sha256([self.setting(14); 32]) }];
-        let tls = Tls { certificate: "c.pem".into(), key: "it's a key".into(), client_ca: even(14).then(|| "/ca".into()) };
+        let tls = Tls {
+            certificate: "c.pem".into(),
+            key: "it's a key".into(),
+            client_ca: even(14).then(|| "/ca".into()),
+            client_role: if even(15) { Role::Admin } else { Role::ReadOnly },
+        };
         let any_address = IpAddr::from([0, 0, 0, 0, 0, 0, 0, 0]);
         api.listen = if even(15) { vec![Listen { address: any_address, port: 443, tls: Some(tls) }] } else { Vec::new() };
         api.metrics = even(15).then_some(Metrics { address: Ipv4Addr::LOCALHOST.into(), port: 9482 });

@@ -305,7 +305,8 @@ fn listen(node: &Node<'_>) -> Option<Listen> {
 }
 
 fn tls(node: &Node<'_>) -> Option<Tls> {
-    Some(Tls { certificate: file(node, "certificate")?, key: file(node, "key")?, client_ca: file(node, "client-ca") })
+    let client_role = word(node, "client-role").unwrap_or_default();
+    Some(Tls { certificate: file(node, "certificate")?, key: file(node, "key")?, client_ca: file(node, "client-ca"), client_role })
 }
 
 fn token(node: &Node<'_>) -> Option<Token> {

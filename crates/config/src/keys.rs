@@ -275,6 +275,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("api.listen[].tls", Section, "", "{certificate: /etc/weir/api.pem, key: /etc/weir/api.key}", "Encrypt; plain HTTP when absent."),
     key("api.listen[].tls.certificate", File(4095), REQUIRED, "/etc/weir/api.pem", "The certificate with its chain, in PEM."),
     key("api.listen[].tls.key", File(4095), REQUIRED, "/etc/weir/api.key", "Its private key, in PEM."),
+    key("api.listen[].tls.client-role", Word(&["read-only", "admin"]), "read-only", "admin", "What clients with a certificate may do: look, or everything."),
     key("api.listen[].tls.client-ca", File(4095), "", "/etc/weir/clients.pem", "Certificates, in PEM, one of which must have signed that of a client; clients need none when absent."),
     key("api.tokens", List(0, 256), "[]", "[{name: grafana, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}]", "Bearer tokens that are let in over TCP."),
     key("api.tokens[]", Section, "", "{name: grafana, role: read-only, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}", "One token."),

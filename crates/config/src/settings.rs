@@ -205,6 +205,9 @@ pub struct Tls {
     /// Who must have signed a client's certificate; clients need none when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_ca: Option<PathBuf>,
+    /// What a client with a certificate may do.
+    #[serde(default)]
+    pub client_role: Role,
 }
 
 /// A bearer token, known by its hash.

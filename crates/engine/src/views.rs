@@ -370,11 +370,12 @@ impl weir_api::Router for Router {
                 samples_dropped: counters.lost.get(),
             }
         };
-        let interface = |it: &weir_telemetry::agent::InterfaceStats| weir_api::SflowInterface {
-            interface: control.name_of(it.ifindex).unwrap_or("?").to_owned(),
-            index: it.ifindex,
-            pool: it.pool,
-            samples: it.samples,
+        // Those that are sampled now, whether the agent has seen them yet or not.
+        let interface = |(name, attached): (&String, &Attached)| {
+            control.config.interfaces.get(name).filter(|wanted| wanted.sflow)?;
+            let stats = stats.interfaces.iter().find(|stats| stats.ifindex == attached.index);
+            let (pool, samples) = stats.map_or((0, 0), |stats| (stats.pool, stats.samples));
+            Some(weir_api::SflowInterface { interface: name.clone(), index: attached.index, pool, samples })
         };
         let collector = |it: &weir_telemetry::agent::CollectorStats| weir_api::SflowCollector {
             address: it.address.ip(),
@@ -398,7 +399,7 @@ impl weir_api::Router for Router {
             agent: control.sflow.agent_address,
             collectors: stats.collectors.iter().map(collector).collect(),
             workers: control.sflow.counters.iter().enumerate().map(worker).collect(),
-            interfaces: stats.interfaces.iter().map(interface).collect(),
+            interfaces: control.interfaces.iter().filter_map(interface).collect(),
             samples_sent: stats.samples_sent.iter().sum(),
             samples_lost: stats.samples_lost,
             datagrams: stats.datagrams,

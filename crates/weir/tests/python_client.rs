@@ -62,7 +62,7 @@ fn tcp(port: u16, papers: &Path) -> String {
     let at = |name: &str| papers.join(name).display().to_string();
     format!(
         "api:
-  listen: [{{address: 127.0.0.1, port: {port}, tls: {{certificate: {}, key: {}, client-ca: {}}}}}]
+  listen: [{{address: 127.0.0.1, port: {port}, tls: {{certificate: {}, key: {}, client-ca: {}, client-role: admin}}}}]
   tokens: [{{name: monitor, sha256: {}}}]
 ",
         at("router.pem"),

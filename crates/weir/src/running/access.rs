@@ -18,12 +18,11 @@ pub(super) fn settings(api: &weir_config::Api, socket: &Path) -> ServerSettings 
 }
 
 fn listener(listen: &weir_config::Listen) -> TcpListen {
-    // Whoever signs certificates for a client of the router trusts it with the router.
     let tls = |tls: &weir_config::Tls| Tls {
         certificate: tls.certificate.clone(),
         key: tls.key.clone(),
         client_ca: tls.client_ca.clone(),
-        client_role: Role::Admin,
+        client_role: role(tls.client_role),
     };
     TcpListen { address: SocketAddr::new(listen.address, listen.port), tls: listen.tls.as_ref().map(tls) }
 }

@@ -2,8 +2,8 @@
 //!
 //! `weir run` begins one, waits, reloads when asked, and ends it. What is chosen here is where things
 //! lie: the history beside nothing that a reboot clears, named after the socket, so that several routers
-//! on one machine do not meet. A router on a socket elsewhere than `/run/weir` keeps a history only
-//! when its file names a folder.
+//! on one machine do not meet. A router on a socket elsewhere than `/run/weir` keeps a history, and its
+//! interfaces' numbers over a restart, only when its file names a folder.
 
 mod access;
 pub(crate) mod log;
@@ -39,16 +39,17 @@ impl Running {
         let log = log::start(&from_file.logging);
         let socket = socket.map_or_else(|| from_file.api.socket.clone(), Path::to_owned);
         let name = file.display().to_string();
-        let startup = match history_folder(&from_file.history, &socket) {
+        let history = history_folder(&from_file.history, &socket);
+        let startup = match &history {
             Some(folder) => {
-                Startup::choose(&name, &text, from_file.clone(), &folder, usize::from(from_file.history.keep)).map_err(Failure::said)?
+                Startup::choose(&name, &text, from_file.clone(), folder, usize::from(from_file.history.keep)).map_err(Failure::said)?
             }
             None => Startup::without_history(from_file, &text),
         };
         let config = startup.config().clone();
         log.set(config.logging.level);
         let options = Options {
-            index_file: Some(state_of(&socket).with_extension("ifindex")),
+            index_file: index_file(&socket, history.as_deref()),
             config_file: Some(name),
             log: Some(LogControl::new(move |level| log.set(level))),
             ..Options::default()
@@ -118,6 +119,12 @@ fn state_of(socket: &Path) -> PathBuf {
     Path::new(STATE).join(name)
 }
 
+/// Where interface numbers are kept, if they are: with the router's state, or with its history.
+fn index_file(socket: &Path, history: Option<&Path>) -> Option<PathBuf> {
+    let usual = socket.parent() == Some(Path::new(RUN));
+    if usual { Some(state_of(socket).with_extension("ifindex")) } else { history.map(|folder| folder.join("ifindex")) }
+}
+
 /// Where applied configurations are kept, if they are.
 fn history_folder(history: &History, socket: &Path) -> Option<PathBuf> {
     let usual = History::default().directory;
@@ -144,6 +151,9 @@ mod tests {
         assert_eq!(folder(&usual, "/run/weir/second.sock").as_deref(), Some("/var/lib/weir/second/config"));
         assert_eq!(folder(&usual, "/tmp/x.sock"), None);
         assert_eq!(folder(&given, "/tmp/x.sock").as_deref(), Some("/srv/w"));
-        assert_eq!(state_of(Path::new("/run/weir/api.sock")).with_extension("ifindex"), Path::new("/var/lib/weir/api.ifindex"));
+        let numbers = |socket: &str, history| index_file(Path::new(socket), history).map(|file| file.display().to_string());
+        assert_eq!(numbers("/run/weir/api.sock", None).as_deref(), Some("/var/lib/weir/api.ifindex"));
+        assert_eq!(numbers("/tmp/x.sock", None), None);
+        assert_eq!(numbers("/tmp/x.sock", Some(Path::new("/srv/w"))).as_deref(), Some("/srv/w/ifindex"));
     }
 }
