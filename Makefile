@@ -44,7 +44,7 @@ test: setup
 
 test-long: test build
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/loom" $(CARGO) test -p weir-ring --release --locked
-	$(CARGO) test --workspace --release --locked
+	WEIR_LONG=1 $(CARGO) test --workspace --release --locked
 	$(CARGO) test -p weir --release --locked --test python_client --test schemathesis -- --ignored
 	packaging/test $(WEIR)
 	$(WEIR) bench

@@ -161,6 +161,39 @@ fn two_and_four_workers_lose_and_reorder_nothing() {
 }
 
 #[test]
+fn changes_of_other_interfaces_lose_no_datagram() {
+    if !lab_possible() || !has_program("iperf3") {
+        return;
+    }
+    let mut bench = Bench::start("changes", "");
+    let _server = bench.lab.host(FAR).unwrap().spawn("iperf3", &["-s", "-1"]).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let arguments = ["-c", "10.2.0.2", "-u", "-b", "4M", "-l", "200", "-t", "3", "-J"];
+    let traffic = bench.lab.host(NEAR).unwrap().spawn("iperf3", &arguments).unwrap();
+    let file = bench.folder.join("weir.yaml");
+    let before = std::fs::read_to_string(&file).unwrap();
+    let more = before
+        .replace("  xe1:", "  xe7: { device: { driver: 'null' }, addresses: [ 10.7.0.1/24 ], mtu: 1400 }\n  xe1:")
+        .replace("sampling-rate: 10,", "sampling-rate: 3,")
+        + "routes: [ { prefix: 10.99.0.0/16, via: 10.7.0.2 } ]\n";
+    let other = bench.folder.join("more.yaml").display().to_string();
+    std::fs::write(&other, more).unwrap();
+    let mut steps = 0;
+    for round in 0..8 {
+        let wanted = if round % 2 == 0 { other.clone() } else { file.display().to_string() };
+        let applied = bench.ask(&["config", "apply", "-c", &wanted, "--json"]);
+        steps += applied["steps"].as_array().map_or(0, Vec::len);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(steps >= 8 * 3, "{steps}");
+    let report: Value = serde_json::from_str(&traffic.wait(LIMIT).unwrap().stdout).unwrap();
+    let sum = &report["end"]["sum"];
+    assert!(sum["packets"].as_u64() > Some(5000), "{sum}");
+    assert_eq!((sum["lost_packets"].as_u64(), sum["out_of_order"].as_u64().unwrap_or(0)), (Some(0), 0), "{sum}");
+    assert_eq!(bench.stop().0, Some(0));
+}
+
+#[test]
 fn what_cannot_be_is_said_in_one_sentence() {
     if !lab_possible() {
         return;
