@@ -29,4 +29,4 @@ mod worker;
 
 pub use apply::{Applied, ApplyError};
 pub use changes::{Startup, StartupError};
-pub use router::{LogControl, Options, Router, StartError};
+pub use router::{LogControl, Options, Pulse, Router, StartError};

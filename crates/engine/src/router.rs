@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -101,6 +101,16 @@ fn system(what: &str) -> impl FnOnce(std::io::Error) -> StartError {
     move |source| StartError::System { what, source }
 }
 
+/// How far the threads of a router have come: a number that does not change for a second is a thread
+/// that is stuck, since even those that have nothing to do look around ten times a second.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pulse {
+    /// Turns of each worker.
+    pub workers: Vec<u64>,
+    /// Rounds of the control thread.
+    pub control: u64,
+}
+
 /// A running router. Cloning gives another handle.
 #[derive(Clone)]
 pub struct Router(pub(crate) Arc<Inner>);
@@ -113,6 +123,8 @@ pub(crate) struct Inner {
     pub(crate) desk: Desk,
     waker: Arc<Waker>,
     stopping: AtomicBool,
+    /// Rounds of the control thread.
+    rounds: AtomicU64,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -167,6 +179,7 @@ impl Router {
             desk,
             waker,
             stopping: AtomicBool::new(false),
+            rounds: AtomicU64::new(0),
             thread: Mutex::new(None),
         };
         let router = Router(Arc::new(inner));
@@ -212,6 +225,13 @@ impl Router {
         self.control().apply(wanted)
     }
 
+    /// How far the router's threads have come. Waits for the control side's lock.
+    #[must_use]
+    pub fn pulse(&self) -> Pulse {
+        let workers = self.control().workers.iter().map(|worker| worker.stats.turns.get()).collect();
+        Pulse { workers, control: self.0.rounds.load(Ordering::Relaxed) }
+    }
+
     /// Makes the next change fail at its step `number`, counted from 0, so that tests see it undone.
     #[doc(hidden)]
     pub fn fail_next_change_at(&self, number: usize) {
@@ -223,6 +243,7 @@ impl Router {
         let mut next_links = Instant::now();
         let mut next_neighbors = Instant::now();
         while !self.0.stopping.load(Ordering::Acquire) {
+            self.0.rounds.fetch_add(1, Ordering::Relaxed);
             self.0.waker.will_sleep();
             let events = self.control().workers.iter().any(|worker| !worker.events.is_empty());
             if !events {

@@ -7,19 +7,15 @@
 //! in that time, but only while everybody moves: each worker has turned, the control thread has gone
 //! through its loop, and the control side's lock can be had. One that is stuck is named in the log, and
 //! the manager, left without a sign, starts the router anew. A worker that has nothing to do still turns
-//! ten times a second, and so does the control thread; the kernel counts how often that one slept.
+//! ten times a second, and so does the control thread.
 
-use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use sd_notify::NotifyState;
-use weir_engine::Router;
+use weir_engine::{Pulse, Router};
 
 use crate::render::units;
-
-/// The control thread's name, as the engine gives it.
-const CONTROL: &str = "weir-control";
 
 /// A router as its service manager sees it.
 pub(crate) struct Service {
@@ -32,8 +28,8 @@ impl Service {
     pub(crate) fn ready(router: &Router) -> Service {
         tell(&[NotifyState::Ready, NotifyState::Status(&status(router))]);
         let router = router.clone();
-        let control = control_status();
-        let look = move || Signs::of(&router, control.as_ref());
+        // Waits for the control side's lock: whoever holds it for ever holds the signs up, too.
+        let look = move || router.pulse();
         let watchdog = sd_notify::watchdog_enabled().and_then(|limit| watch(limit, look, || tell(&[NotifyState::Watchdog])));
         Service { _watchdog: watchdog }
     }
@@ -72,58 +68,27 @@ fn tell(states: &[NotifyState<'_>]) {
     }
 }
 
-/// How far everybody has come. Numbers that differ mean progress; they may start again from 0.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Signs {
-    workers: Vec<u64>,
-    control: Option<u64>,
-}
-
-impl Signs {
-    /// Waits for the control side's lock: whoever holds it for ever holds this up, too.
-    fn of(router: &Router, control: Option<&PathBuf>) -> Signs {
-        let runtime = weir_api::Router::runtime(router);
-        let workers = runtime.map_or_else(|_| Vec::new(), |runtime| runtime.workers.iter().map(|worker| worker.turns).collect());
-        let status = control.and_then(|status| std::fs::read_to_string(status).ok());
-        Signs { workers, control: status.as_deref().and_then(sleeps) }
+/// Who has not moved from one look to the next.
+fn stuck(before: &Pulse, now: &Pulse) -> Vec<String> {
+    let still = now.workers.iter().zip(&before.workers).enumerate().filter(|(_, (now, before))| now == before);
+    let mut stuck: Vec<String> = still.map(|(number, _)| format!("worker {number}")).collect();
+    if now.control == before.control {
+        stuck.push("the control thread".to_owned());
     }
-
-    /// Who has not moved since `before`.
-    fn stuck_since(&self, before: &Signs) -> Vec<String> {
-        let still = self.workers.iter().zip(&before.workers).enumerate().filter(|(_, (now, before))| now == before);
-        let mut stuck: Vec<String> = still.map(|(number, _)| format!("worker {number}")).collect();
-        if self.control.is_none() || self.control == before.control {
-            stuck.push("the control thread".to_owned());
-        }
-        if self.workers.is_empty() {
-            stuck.push("all workers".to_owned());
-        }
-        stuck
+    if now.workers.is_empty() {
+        stuck.push("all workers".to_owned());
     }
-}
-
-/// Where the kernel tells about the control thread.
-fn control_status() -> Option<PathBuf> {
-    let threads = std::fs::read_dir("/proc/self/task").ok()?;
-    threads.filter_map(|thread| thread.ok().map(|thread| thread.path())).find_map(|thread| {
-        let name = std::fs::read_to_string(thread.join("comm")).ok()?;
-        (name.trim_end() == CONTROL).then(|| thread.join("status"))
-    })
-}
-
-/// How often a thread went to sleep by itself (proc(5)).
-fn sleeps(status: &str) -> Option<u64> {
-    status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).and_then(|count| count.trim().parse().ok())
+    stuck
 }
 
 /// Gives a sign of life as long as everybody moves. Ends when the other end is dropped.
-fn watch(limit: Duration, look: impl Fn() -> Signs + Send + 'static, sign: impl Fn() + Send + 'static) -> Option<Sender<()>> {
+fn watch(limit: Duration, look: impl Fn() -> Pulse + Send + 'static, sign: impl Fn() + Send + 'static) -> Option<Sender<()>> {
     let (end, ended) = channel();
     let body = move || {
         let (mut before, mut told) = (look(), false);
         while ended.recv_timeout(limit / 4) == Err(RecvTimeoutError::Timeout) {
             let now = look();
-            let stuck = now.stuck_since(&before);
+            let stuck = stuck(&before, &now);
             if stuck.is_empty() {
                 sign();
                 (before, told) = (now, false);
@@ -147,34 +112,18 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-    fn signs(workers: &[u64], control: u64) -> Signs {
-        Signs { workers: workers.to_vec(), control: Some(control) }
+    fn signs(workers: &[u64], control: u64) -> Pulse {
+        Pulse { workers: workers.to_vec(), control }
     }
 
     #[test]
     fn whoever_stands_still_is_named() {
         let before = signs(&[5, 7], 3);
-        assert!(signs(&[6, 8], 4).stuck_since(&before).is_empty());
-        assert!(signs(&[0, 1], 4).stuck_since(&before).is_empty(), "counters were cleared");
-        assert_eq!(signs(&[6, 7], 4).stuck_since(&before), ["worker 1"]);
-        assert_eq!(signs(&[6, 8], 3).stuck_since(&before), ["the control thread"]);
-        let gone = Signs { workers: vec![6, 8], control: None };
-        assert_eq!(gone.stuck_since(&gone), ["worker 0", "worker 1", "the control thread"]);
-        assert_eq!(signs(&[], 4).stuck_since(&before), ["all workers"]);
-    }
-
-    #[test]
-    fn the_kernel_counts_sleeps() {
-        assert_eq!(sleeps("Name:\tx\nvoluntary_ctxt_switches:\t42\nnonvoluntary_ctxt_switches:\t7\n"), Some(42));
-        assert_eq!(sleeps("Name:\tx\n"), None);
-        let thread = std::thread::Builder::new().name(CONTROL.into()).spawn(|| std::thread::park_timeout(Duration::from_secs(20))).unwrap();
-        let status = (0..1000).find_map(|_| {
-            std::thread::sleep(Duration::from_millis(5));
-            control_status()
-        });
-        assert!(sleeps(&std::fs::read_to_string(status.unwrap()).unwrap()).is_some());
-        thread.thread().unpark();
-        thread.join().unwrap();
+        assert!(stuck(&before, &signs(&[6, 8], 4)).is_empty());
+        assert_eq!(stuck(&before, &signs(&[6, 7], 4)), ["worker 1"]);
+        assert_eq!(stuck(&before, &signs(&[6, 8], 3)), ["the control thread"]);
+        assert_eq!(stuck(&before, &before), ["worker 0", "worker 1", "the control thread"]);
+        assert_eq!(stuck(&before, &signs(&[], 4)), ["all workers"]);
     }
 
     #[test]
