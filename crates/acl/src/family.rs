@@ -130,9 +130,8 @@ impl Tail {
     #[inline(always)]
     fn first(&self, differs: &[u32; LANES]) -> u32 {
         let mut first = NONE;
-        for lane in 0..LANES {
-            let rule = if differs[lane] == 0 { self.rules[lane] } else { NONE };
-            first = first.min(rule);
+        for (differs, &rule) in differs.iter().zip(&self.rules) {
+            first = first.min(if *differs == 0 { rule } else { NONE });
         }
         first
     }
