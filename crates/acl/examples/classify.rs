@@ -56,7 +56,10 @@ fn measure<K: Copy>(
 
 fn main() {
     println!("instructions: {}", weir_cpu::level().name());
-    println!("{:<6}{:<10}{:>7}{:>8}{:>9}{:>11}{:>8}{:>9}{:>10}{:>7}{:>6}", "", "", "rules", "batch", "single", "naive", "", "kB", "build ms", "trees", "scan");
+    println!(
+        "{:<6}{:<10}{:>7}{:>8}{:>9}{:>11}{:>8}{:>9}{:>10}{:>7}{:>6}",
+        "", "", "rules", "batch", "single", "naive", "", "kB", "build ms", "trees", "scan"
+    );
     for family in [Family::V4, Family::V6] {
         for kind in [Kind::Access, Kind::Firewall, Kind::Chain] {
             for count in [100, 1000, 10_000] {

@@ -337,11 +337,8 @@ impl<F: Family> Grower<'_, F> {
                 continue;
             }
             let end = first + count;
-            let total = if end as usize <= children {
-                below(end) - below(first)
-            } else {
-                sum - below(first) + below(end - children as u32)
-            };
+            let total =
+                if end as usize <= children { below(end) - below(first) } else { sum - below(first) + below(end - children as u32) };
             met += f64::from(total) / f64::from(count);
         }
         let average = (met / kept as f64 + f64::from(everywhere)) * step as f64;

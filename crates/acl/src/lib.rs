@@ -7,8 +7,8 @@ mod family;
 mod grow;
 mod key;
 mod rule;
-mod table;
 pub mod synthetic;
+mod table;
 
 pub use acl::{Acl, BuildError, Facts, MAX_RULES, NO_RULE, RuleIndex};
 pub use key::{Key4, Key6, Upper};

@@ -138,9 +138,7 @@ impl Rule {
     pub fn matches4(&self, key: &Key4) -> bool {
         let addressed = match &self.addresses {
             Addresses::Any => true,
-            Addresses::V4 { source, destination } => {
-                source.contains(&key.source()) && destination.contains(&key.destination())
-            }
+            Addresses::V4 { source, destination } => source.contains(&key.source()) && destination.contains(&key.destination()),
             Addresses::V6 { .. } => false,
         };
         addressed && self.payload.matches(key.protocol().0, key.upper())
@@ -151,9 +149,7 @@ impl Rule {
     pub fn matches6(&self, key: &Key6) -> bool {
         let addressed = match &self.addresses {
             Addresses::Any => true,
-            Addresses::V6 { source, destination } => {
-                source.contains(&key.source()) && destination.contains(&key.destination())
-            }
+            Addresses::V6 { source, destination } => source.contains(&key.source()) && destination.contains(&key.destination()),
             Addresses::V4 { .. } => false,
         };
         addressed && self.payload.matches(key.protocol().0, key.upper())

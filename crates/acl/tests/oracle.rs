@@ -83,8 +83,7 @@ fn narrow(random: &mut Random) -> Rule {
         let (a, b) = (PORTS[random.below(PORTS.len())], PORTS[random.below(PORTS.len())]);
         a.min(b)..=a.max(b)
     };
-    let addresses =
-        if random.percent(10) { Addresses::Any } else { Addresses::V4 { source: net(random), destination: net(random) } };
+    let addresses = if random.percent(10) { Addresses::Any } else { Addresses::V4 { source: net(random), destination: net(random) } };
     let payload = match random.below(6) {
         0 => Payload::Any,
         1 => Payload::Protocol(IpProtocol(random.below(20) as u8)),
@@ -97,7 +96,8 @@ fn narrow(random: &mut Random) -> Rule {
 const PORTS: [u16; 10] = [0, 1, 2, 79, 80, 81, 1023, 1024, 65_534, 65_535];
 
 fn narrow_key(random: &mut Random) -> Key4 {
-    let address = |random: &mut Random| [0x0a00_0000u32, 0x0a00_0001, 0x0a80_0000, 0xffff_ffff, 0, 0x0a00_00ff, 0x8000_0000][random.below(7)];
+    let address =
+        |random: &mut Random| [0x0a00_0000u32, 0x0a00_0001, 0x0a80_0000, 0xffff_ffff, 0, 0x0a00_00ff, 0x8000_0000][random.below(7)];
     let upper = match random.below(8) {
         0 => Upper::LaterFragment,
         1 => Upper::Unreadable,
