@@ -10,7 +10,9 @@
 
 use zerocopy::IntoBytes;
 
-use crate::{ArpPacket, EtherType, EthernetHeader, IcmpHeader, IpProtocol, Ipv4Header, MacAddr, TcpHeader, UdpHeader, VlanTag, checksum};
+use crate::{
+    ArpPacket, EtherType, EthernetHeader, IcmpHeader, IpProtocol, Ipv4Header, Ipv6Header, MacAddr, TcpHeader, UdpHeader, VlanTag, checksum,
+};
 
 /// Bytes of an Ethernet frame with an ARP packet, unpadded.
 pub const ARP_FRAME: usize = EthernetHeader::LEN + ArpPacket::LEN;
@@ -209,4 +211,105 @@ pub fn tagged(frame: &[u8], vlan: u16, priority: u8) -> Vec<u8> {
     let tag = VlanTag::new(vlan, priority, header.ethertype());
     let outer = EthernetHeader::new(header.destination, header.source, EtherType::VLAN);
     [outer.as_bytes(), tag.as_bytes(), payload].concat()
+}
+
+/// Between whom a frame over IPv6 goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends6 {
+    /// Who sends the frame.
+    pub source_mac: MacAddr,
+    /// Who gets the frame.
+    pub destination_mac: MacAddr,
+    /// Who sent the packet.
+    pub source: [u8; 16],
+    /// Whom the packet is for.
+    pub destination: [u8; 16],
+    /// The sender's port.
+    pub source_port: u16,
+    /// The receiver's port.
+    pub destination_port: u16,
+    /// Hops that the packet may go.
+    pub hop_limit: u8,
+    /// The flow label, 20 bits.
+    pub flow_label: u32,
+}
+
+impl Default for Ends6 {
+    /// From 2001:db8::1 port 1024 to 2001:db8:1::1 port 53, local MAC addresses, 64 hops, no flow label.
+    fn default() -> Ends6 {
+        Ends6 {
+            source_mac: MacAddr([2, 0, 0, 0, 0, 1]),
+            destination_mac: MacAddr([2, 0, 0, 0, 0, 2]),
+            source: [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+            destination: [0x20, 1, 0xd, 0xb8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+            source_port: 1024,
+            destination_port: 53,
+            hop_limit: 64,
+            flow_label: 0,
+        }
+    }
+}
+
+/// Writes Ethernet and IPv6 headers of a frame whose packet fills it; `length` bytes of transport header
+/// must fit behind, and what is behind is given.
+fn headers6<'a>(frame: &'a mut [u8], ends: &Ends6, protocol: IpProtocol, length: usize) -> Option<&'a mut [u8]> {
+    let payload = frame.len().checked_sub(EthernetHeader::LEN + Ipv6Header::LEN).filter(|&payload| payload >= length)?;
+    let mut header = Ipv6Header::new(ends.source, ends.destination, protocol, ends.hop_limit, u16::try_from(payload).ok()?);
+    header.set_flow_label(ends.flow_label);
+    put(put(frame, &EthernetHeader::new(ends.destination_mac, ends.source_mac, EtherType::IPV6))?, &header)
+}
+
+/// Makes the whole frame a UDP datagram over IPv6, around the payload that is in it.
+pub fn udp6_into(frame: &mut [u8], ends: &Ends6) -> bool {
+    let Some(datagram) = headers6(frame, ends, IpProtocol::UDP, UdpHeader::LEN) else { return false };
+    put(datagram, &UdpHeader::new(ends.source_port, ends.destination_port, datagram.len() as u16));
+    let sum = checksum::udp6(&ends.source, &ends.destination, datagram);
+    if let Some((udp, _)) = UdpHeader::read_mut(datagram) {
+        udp.set_checksum(sum);
+    }
+    true
+}
+
+/// Makes the whole frame a TCP segment over IPv6, around the payload that is in it.
+pub fn tcp6_into(frame: &mut [u8], ends: &Ends6, flags: u8) -> bool {
+    let Some(segment) = headers6(frame, ends, IpProtocol::TCP, TcpHeader::LEN) else { return false };
+    put(segment, &TcpHeader::new(ends.source_port, ends.destination_port, 1, 0, flags, 0xffff));
+    let sum = checksum::tcp6(&ends.source, &ends.destination, segment);
+    if let Some((tcp, _)) = TcpHeader::read_mut(segment) {
+        tcp.set_checksum(sum);
+    }
+    true
+}
+
+/// Makes the whole frame an ICMPv6 echo request or reply, around the payload that is in it. The ports of
+/// `ends` mean nothing here.
+pub fn echo6_into(frame: &mut [u8], ends: &Ends6, kind: u8, identifier: u16, sequence: u16) -> bool {
+    let Some(message) = headers6(frame, ends, IpProtocol::ICMP6, IcmpHeader::LEN) else { return false };
+    put(message, &IcmpHeader::new(kind, 0, u32::from(identifier) << 16 | u32::from(sequence)));
+    let sum = checksum::icmp6(&ends.source, &ends.destination, message);
+    if let Some((icmp, _)) = IcmpHeader::read_mut(message) {
+        icmp.set_checksum(sum);
+    }
+    true
+}
+
+/// A UDP datagram over IPv6; empty when the payload is longer than a packet can be.
+#[must_use]
+pub fn udp6(ends: &Ends6, payload: &[u8]) -> Vec<u8> {
+    let mut frame = around(EthernetHeader::LEN + Ipv6Header::LEN + UdpHeader::LEN, payload);
+    if udp6_into(&mut frame, ends) { frame } else { Vec::new() }
+}
+
+/// A TCP segment over IPv6; empty when the payload is longer than a packet can be.
+#[must_use]
+pub fn tcp6(ends: &Ends6, flags: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = around(EthernetHeader::LEN + Ipv6Header::LEN + TcpHeader::LEN, payload);
+    if tcp6_into(&mut frame, ends, flags) { frame } else { Vec::new() }
+}
+
+/// An ICMPv6 echo request or reply; empty when the payload is longer than a packet can be.
+#[must_use]
+pub fn echo6(ends: &Ends6, kind: u8, identifier: u16, sequence: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = around(EthernetHeader::LEN + Ipv6Header::LEN + IcmpHeader::LEN, payload);
+    if echo6_into(&mut frame, ends, kind, identifier, sequence) { frame } else { Vec::new() }
 }

@@ -149,3 +149,33 @@ pub fn udp4(source: u32, destination: u32, datagram: &[u8]) -> u16 {
 pub fn tcp4(source: u32, destination: u32, segment: &[u8]) -> u16 {
     pseudo4(source, destination, IpProtocol::TCP, segment.len() as u16).add_bytes(segment).finish()
 }
+
+/// The checksum of a UDP datagram over IPv6 whose checksum field is 0. It must not be left out here, so
+/// that a sum of 0 is sent as 0xffff (RFC 8200 section 8.1).
+#[inline]
+#[must_use]
+pub fn udp6(source: &[u8; 16], destination: &[u8; 16], datagram: &[u8]) -> u16 {
+    match upper6(source, destination, IpProtocol::UDP, datagram) {
+        0 => 0xffff,
+        sum => sum,
+    }
+}
+
+/// The checksum of a TCP segment over IPv6 whose checksum field is 0.
+#[inline]
+#[must_use]
+pub fn tcp6(source: &[u8; 16], destination: &[u8; 16], segment: &[u8]) -> u16 {
+    upper6(source, destination, IpProtocol::TCP, segment)
+}
+
+/// The checksum of an ICMPv6 message whose checksum field is 0 (RFC 4443 section 2.3); 0 of a message
+/// that contains its right one.
+#[inline]
+#[must_use]
+pub fn icmp6(source: &[u8; 16], destination: &[u8; 16], message: &[u8]) -> u16 {
+    upper6(source, destination, IpProtocol::ICMP6, message)
+}
+
+fn upper6(source: &[u8; 16], destination: &[u8; 16], protocol: IpProtocol, bytes: &[u8]) -> u16 {
+    pseudo6(source, destination, protocol, bytes.len() as u32).add_bytes(bytes).finish()
+}

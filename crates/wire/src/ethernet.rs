@@ -24,6 +24,10 @@ impl EtherType {
     pub const IPV6: EtherType = EtherType(0x86dd);
     /// MPLS unicast (RFC 5332).
     pub const MPLS: EtherType = EtherType(0x8847);
+    /// MPLS whose top label was assigned by who sends upstream (RFC 5332).
+    pub const MPLS_UPSTREAM: EtherType = EtherType(0x8848);
+    /// Slow protocols: LACP and its markers (IEEE 802.3 annex 57A).
+    pub const SLOW: EtherType = EtherType(0x8809);
 
     /// Whether a VLAN tag follows.
     #[inline(always)]
@@ -42,6 +46,7 @@ impl fmt::Display for EtherType {
             EtherType::QINQ => f.write_str("qinq"),
             EtherType::IPV6 => f.write_str("ipv6"),
             EtherType::MPLS => f.write_str("mpls"),
+            EtherType::SLOW => f.write_str("slow"),
             EtherType(other) => write!(f, "{other:#06x}"),
         }
     }
@@ -130,6 +135,37 @@ impl VlanTag {
     #[must_use]
     pub const fn ethertype(&self) -> EtherType {
         EtherType(self.ethertype.get())
+    }
+
+    /// Priority, drop eligibility and VLAN together: the tag control information.
+    #[inline(always)]
+    #[must_use]
+    pub const fn control(&self) -> u16 {
+        self.control.get()
+    }
+
+    /// Writes the tag control information.
+    #[inline(always)]
+    pub fn set_control(&mut self, control: u16) {
+        self.control = U16::new(control);
+    }
+
+    /// Gives it another priority, 0 to 7; VLAN and the rest stay.
+    #[inline(always)]
+    pub fn set_priority(&mut self, priority: u8) {
+        self.control = U16::new((self.control.get() & 0x1fff) | u16::from(priority & 7) << 13);
+    }
+
+    /// Says whether the frame may rather be dropped than others.
+    #[inline(always)]
+    pub fn set_drop_eligible(&mut self, eligible: bool) {
+        self.control = U16::new((self.control.get() & !0x1000) | u16::from(eligible) << 12);
+    }
+
+    /// Says what follows the tag.
+    #[inline(always)]
+    pub fn set_ethertype(&mut self, ethertype: EtherType) {
+        self.ethertype = U16::new(ethertype.0);
     }
 
     /// Names another VLAN; priority and the rest stay.

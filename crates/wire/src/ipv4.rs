@@ -13,12 +13,32 @@ use crate::header;
 pub struct IpProtocol(pub u8);
 
 impl IpProtocol {
+    /// IPv6 options that every router on the way may look at (RFC 8200 section 4.3).
+    pub const HOP_BY_HOP: IpProtocol = IpProtocol(0);
     /// ICMP (RFC 792).
     pub const ICMP: IpProtocol = IpProtocol(1);
     /// TCP (RFC 9293).
     pub const TCP: IpProtocol = IpProtocol(6);
     /// UDP (RFC 768).
     pub const UDP: IpProtocol = IpProtocol(17);
+    /// IPv6 within IP (RFC 2473).
+    pub const IPV6: IpProtocol = IpProtocol(41);
+    /// An IPv6 routing header (RFC 8200 section 4.4).
+    pub const ROUTING: IpProtocol = IpProtocol(43);
+    /// An IPv6 fragment header (RFC 8200 section 4.5).
+    pub const FRAGMENT: IpProtocol = IpProtocol(44);
+    /// An IPsec encapsulated payload (RFC 4303); nothing behind can be read.
+    pub const ESP: IpProtocol = IpProtocol(50);
+    /// An IPsec authentication header (RFC 4302).
+    pub const AUTHENTICATION: IpProtocol = IpProtocol(51);
+    /// ICMPv6 (RFC 4443).
+    pub const ICMP6: IpProtocol = IpProtocol(58);
+    /// Nothing follows an IPv6 header (RFC 8200 section 4.7).
+    pub const NO_NEXT: IpProtocol = IpProtocol(59);
+    /// IPv6 options for the destination (RFC 8200 section 4.6).
+    pub const DESTINATION_OPTIONS: IpProtocol = IpProtocol(60);
+    /// SCTP (RFC 9260).
+    pub const SCTP: IpProtocol = IpProtocol(132);
 }
 
 impl fmt::Display for IpProtocol {
@@ -27,6 +47,7 @@ impl fmt::Display for IpProtocol {
             IpProtocol::ICMP => f.write_str("icmp"),
             IpProtocol::TCP => f.write_str("tcp"),
             IpProtocol::UDP => f.write_str("udp"),
+            IpProtocol::ICMP6 => f.write_str("icmp6"),
             IpProtocol(other) => write!(f, "{other}"),
         }
     }

@@ -5,7 +5,11 @@
 //! and numbers that this crate has never heard of survive in open newtypes.
 //!
 //! * [`EthernetHeader`], [`VlanTag`], [`ArpPacket`], [`Ipv4Header`], [`Ipv6Header`], [`IcmpHeader`],
-//!   [`UdpHeader`], [`TcpHeader`]: fixed parts only; options are the bytes behind them.
+//!   [`UdpHeader`], [`TcpHeader`], [`VxlanHeader`]: fixed parts only; options are the bytes behind them.
+//! * [`vlan`]: the tags of a frame; [`mpls`]: label stacks and what lies under them.
+//! * [`ipv6`]: extension headers, kinds of addresses, what a flow is told by; [`icmp6`] and [`nd`]:
+//!   errors, echoes, neighbours, routers; [`extension`]: what ICMP errors carry behind their quote.
+//! * [`lacp`]: how two ends of a bond agree.
 //! * [`checksum`]: the Internet checksum, whole and incremental.
 //! * [`build`]: whole frames, for tests, for ARP and ICMP, for the packet generator.
 //!
@@ -15,14 +19,21 @@
 
 pub mod build;
 pub mod checksum;
+pub mod extension;
+pub mod icmp6;
+pub mod ipv6;
+pub mod lacp;
+pub mod mpls;
+pub mod nd;
+pub mod vlan;
 
 mod arp;
 mod ethernet;
 mod icmp;
 mod ipv4;
-mod ipv6;
 mod mac;
 mod transport;
+mod vxlan;
 
 pub use arp::ArpPacket;
 pub use ethernet::{EtherType, EthernetHeader, VlanTag};
@@ -31,6 +42,7 @@ pub use ipv4::{IpProtocol, Ipv4Header};
 pub use ipv6::Ipv6Header;
 pub use mac::{MacAddr, MacParseError};
 pub use transport::{TcpHeader, UdpHeader};
+pub use vxlan::VxlanHeader;
 
 /// Gives a header type its length and the two ways to find it at the start of some bytes.
 macro_rules! header {

@@ -90,4 +90,22 @@ impl Ipv6Header {
     pub fn set_payload_len(&mut self, bytes: u16) {
         self.payload_len = U16::new(bytes);
     }
+
+    /// Sets differentiated services and congestion.
+    #[inline(always)]
+    pub fn set_traffic_class(&mut self, class: u8) {
+        self.version_class_flow = U32::new((self.version_class_flow.get() & 0xf00f_ffff) | u32::from(class) << 20);
+    }
+
+    /// Sets the flow label; what is over 20 bits is cut off.
+    #[inline(always)]
+    pub fn set_flow_label(&mut self, label: u32) {
+        self.version_class_flow = U32::new((self.version_class_flow.get() & 0xfff0_0000) | (label & 0xf_ffff));
+    }
+
+    /// Says what follows.
+    #[inline(always)]
+    pub fn set_next_header(&mut self, next: IpProtocol) {
+        self.next_header = next.0;
+    }
 }
