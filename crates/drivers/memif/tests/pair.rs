@@ -1,13 +1,17 @@
 //! A Weir master and a Weir slave in one process.
 
 mod common;
+#[path = "common/weir.rs"]
+mod weir;
 
 use std::time::Duration;
 
-use common::{End, connected, frame, meet, pool, socket, wait_for};
+use common::{End, frame, pool, wait_for};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_buf::{DATA_ROOM, PktCache, Vector};
 use weir_memif::{MemifConfig, MemifPort, Role, Socket};
+
+use crate::weir::{connected, meet, socket};
 
 /// Sends frames of all sizes from one end and checks that the other gets them, in order.
 fn carry(from: &mut End, to: &mut End, queue: usize, count: u32) {

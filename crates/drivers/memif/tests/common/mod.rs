@@ -1,10 +1,9 @@
 //! What the tests of memif ports have in common: ports, frames, waiting with an end.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_buf::{Hugepages, Pkt, PktCache, Pool, PoolConfig, Vector};
-use weir_memif::{MemifConfig, MemifPort, Role, Socket};
+use weir_memif::{MemifConfig, MemifPort};
 use weir_port::{Port, QueuePair, RxQueue, TxQueue};
 
 /// Nothing takes longer, also on a busy machine.
@@ -12,12 +11,6 @@ pub(crate) const LONG: Duration = Duration::from_secs(20);
 
 pub(crate) fn pool(chunks: usize) -> Pool {
     Pool::new(PoolConfig { chunks, hugepages: Hugepages::Off }).unwrap()
-}
-
-/// A socket name that nobody else uses.
-pub(crate) fn socket() -> Socket {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    Socket::Abstract(format!("weir-memif-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
 #[track_caller]
@@ -108,27 +101,6 @@ impl End {
         wait_for("every chunk is home", || pool.usage().free == pool.chunks());
         assert_eq!(pool.usage().lent, 0);
     }
-}
-
-/// Both ends, connected.
-pub(crate) fn connected(change: impl Fn(&mut MemifConfig)) -> (End, End) {
-    let mut config = MemifConfig::new(Role::Master, socket(), 3);
-    config.ring_size = 256;
-    change(&mut config);
-    let mut master = End::open(&config, &pool(4096));
-    let mut slave = End::open(&MemifConfig { role: Role::Slave, ..config }, &pool(4096));
-    meet(&mut master, &mut slave);
-    (master, slave)
-}
-
-/// Waits until both ends know of each other and the slave has offered buffers.
-pub(crate) fn meet(master: &mut End, slave: &mut End) {
-    wait_for("both ends are up", || master.is_up() && slave.is_up());
-    wait_for("the slave offers buffers", || {
-        master.idle();
-        slave.idle();
-        slave.pool.usage().lent > 0
-    });
 }
 
 /// A frame that tells its number.
