@@ -6,7 +6,9 @@
 //! meets a tree as well.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::cache::{Cache, Cache4, Cache6, Packed};
 use crate::family::{Family, NONE, Shape, V4, V6};
 use crate::grow::{LIMITS, Limits, grow};
 use crate::key::{Key4, Key6, LATER_FRAGMENT, ODD, Words};
@@ -58,11 +60,31 @@ struct Tables<F: Family> {
     unreadable: Option<Table<F>>,
 }
 
+/// Numbers a list among all that this process has made, for the caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// 22 bits, never 0: no cache has an answer of list 0.
+    pub(crate) number: u32,
+    /// How often the numbers have been used up.
+    pub(crate) epoch: u32,
+}
+
+impl Identity {
+    const NUMBERS: u64 = (1 << 22) - 1;
+
+    fn next() -> Identity {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        Identity { number: (made % Identity::NUMBERS) as u32 + 1, epoch: (made / Identity::NUMBERS) as u32 + 1 }
+    }
+}
+
 /// An access list, ready to be searched. It never changes: a new one is built aside and published whole.
 pub struct Acl {
     v4: Tables<V4>,
     v6: Tables<V6>,
     rules: usize,
+    identity: Identity,
 }
 
 impl Acl {
@@ -84,6 +106,7 @@ impl Acl {
             v4: Tables::build(rules, &demands, &LIMITS).map_err(entangled)?,
             v6: Tables::build(rules, &demands, &LIMITS).map_err(entangled)?,
             rules: rules.len(),
+            identity: Identity::next(),
         })
     }
 
@@ -107,6 +130,16 @@ impl Acl {
     /// The first rule that each of some IPv6 packets matches, or [`NO_RULE`]; as many as both slices have.
     pub fn classify6_batch(&self, keys: &[Key6], rules: &mut [RuleIndex]) {
         self.v6.classify_batch(keys, rules);
+    }
+
+    /// As [`Acl::classify4_batch`], with what was answered lately at hand.
+    pub fn classify4_cached(&self, cache: &mut Cache4, keys: &[Key4], rules: &mut [RuleIndex]) {
+        weir_cpu::dispatch(Cached { tables: &self.v4, identity: self.identity, cache: &mut cache.0, keys, rules });
+    }
+
+    /// As [`Acl::classify6_batch`], with what was answered lately at hand.
+    pub fn classify6_cached(&self, cache: &mut Cache6, keys: &[Key6], rules: &mut [RuleIndex]) {
+        weir_cpu::dispatch(Cached { tables: &self.v6, identity: self.identity, cache: &mut cache.0, keys, rules });
     }
 
     /// What the list costs.
@@ -174,7 +207,7 @@ impl<F: Family> Tables<F> {
     }
 
     fn longest(&self) -> usize {
-        self.all().flat_map(|table| &table.leaves).map(|leaf| leaf.groups as usize).max().unwrap_or(0)
+        self.all().flat_map(|table| table.nodes.iter().chain(&table.roots)).map(|node| node.groups()).max().unwrap_or(0)
     }
 }
 
@@ -190,13 +223,38 @@ impl<F: Family> weir_cpu::Task for Batch<'_, F> {
 
     #[inline(always)]
     fn run(self) {
+        let mut some = [F::Key::default(); CHUNK];
+        let mut best = [NONE; CHUNK];
         for (keys, rules) in self.keys.chunks(CHUNK).zip(self.rules.chunks_mut(CHUNK)) {
             let count = keys.len().min(rules.len());
-            let (Some(keys), Some(rules)) = (keys.get(..count), rules.get_mut(..count)) else { return };
-            self.tables.whole.search_chunk(keys, rules);
+            some.iter_mut().zip(keys).for_each(|(to, from)| *to = *from);
+            self.tables.whole.search_chunk(&some, count, &mut best);
+            rules.iter_mut().zip(best).take(count).for_each(|(to, from)| *to = from);
             if keys.iter().fold(0, |marks, key| marks | key.last()) & ODD != 0 {
                 self.tables.odd(keys, rules);
             }
+        }
+    }
+}
+
+/// A batch with a cache.
+struct Cached<'a, F: Family, const W: usize, const WAYS: usize> {
+    tables: &'a Tables<F>,
+    identity: Identity,
+    cache: &'a mut Cache<W, WAYS>,
+    keys: &'a [F::Key],
+    rules: &'a mut [RuleIndex],
+}
+
+impl<F: Family<Key: Packed<W>>, const W: usize, const WAYS: usize> weir_cpu::Task for Cached<'_, F, W, WAYS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (keys, rules) in self.keys.chunks(CHUNK).zip(self.rules.chunks_mut(CHUNK)) {
+            let count = keys.len().min(rules.len());
+            let (Some(keys), Some(rules)) = (keys.get(..count), rules.get_mut(..count)) else { return };
+            self.cache.answer::<F>(self.identity, keys, rules, |keys, rules| self.tables.classify_batch(keys, rules));
         }
     }
 }

@@ -60,7 +60,7 @@ impl Shape {
 /// A family of addresses.
 pub(crate) trait Family {
     /// What is classified.
-    type Key: Words;
+    type Key: Words + Default;
     /// Eight rules side by side.
     type Group: Default + Clone;
     /// The fields, in the order of a shape.
@@ -72,6 +72,8 @@ pub(crate) trait Family {
     fn shape(rule: &Rule, demands: &Demands) -> Option<Shape>;
     /// Puts a shape into a lane.
     fn put(group: &mut Self::Group, lane: usize, rule: u32, shape: &Shape);
+    /// The first rule of all in a group.
+    fn first(group: &Self::Group) -> u32;
     /// The first rule of a group that the key matches, or [`NONE`].
     fn scan(group: &Self::Group, key: &Self::Key) -> u32;
 }
@@ -87,12 +89,15 @@ struct Tail {
     destination_high: [u16; LANES],
     protocol: [u8; LANES],
     protocol_mask: [u8; LANES],
+    /// The first of the rules.
+    earliest: u32,
 }
 
 impl Default for Tail {
     /// Lanes that nothing matches: their port ranges are turned round, and they name no rule.
     fn default() -> Tail {
         Tail {
+            earliest: NONE,
             rules: [NONE; LANES],
             source_low: [1; LANES],
             source_high: [0; LANES],
@@ -107,6 +112,7 @@ impl Default for Tail {
 impl Tail {
     fn put(&mut self, lane: usize, rule: u32, shape: &Shape, first: usize) {
         self.rules[lane] = rule;
+        self.earliest = self.earliest.min(rule);
         self.source_low[lane] = shape.low[first] as u16;
         self.source_high[lane] = shape.high[first] as u16;
         self.destination_low[lane] = shape.low[first + 1] as u16;
@@ -126,14 +132,13 @@ impl Tail {
         ((below | beside) >> 31) | other
     }
 
-    /// The first rule among the lanes that differ in nothing.
+    /// The first rule among the lanes that differ in nothing. Written without a choice, so that the
+    /// compiler makes vector instructions of it.
     #[inline(always)]
     fn first(&self, differs: &[u32; LANES]) -> u32 {
-        let mut first = NONE;
-        for (differs, &rule) in differs.iter().zip(&self.rules) {
-            first = first.min(if *differs == 0 { rule } else { NONE });
-        }
-        first
+        let lane = |lane: usize| self.rules[lane] | u32::from(differs[lane] != 0).wrapping_neg();
+        let pair = |n: usize| lane(n).min(lane(n + 4));
+        pair(0).min(pair(2)).min(pair(1).min(pair(3)))
     }
 }
 
@@ -187,6 +192,11 @@ impl Family for V4 {
         (group.source[lane], group.source_mask[lane]) = shape.ternary(0);
         (group.destination[lane], group.destination_mask[lane]) = shape.ternary(1);
         group.tail.put(lane, rule, shape, 2);
+    }
+
+    #[inline(always)]
+    fn first(group: &Group4) -> u32 {
+        group.tail.earliest
     }
 
     #[inline(always)]
@@ -264,6 +274,11 @@ impl Family for V6 {
             (group.address[word][lane], group.mask[word][lane]) = shape.ternary(word);
         }
         group.tail.put(lane, rule, shape, 8);
+    }
+
+    #[inline(always)]
+    fn first(group: &Group6) -> u32 {
+        group.tail.earliest
     }
 
     #[inline(always)]

@@ -16,8 +16,8 @@
 
 use std::collections::HashMap;
 
-use crate::family::{FIELDS, Family, LANES, NONE, Place, Shape};
-use crate::table::{Effort, Leaf, Node, Table};
+use crate::family::{FIELDS, Family, LANES, Place, Shape};
+use crate::table::{EMPTY, Effort, Node, Table};
 
 /// How large a table may become.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +110,7 @@ struct Grower<'a, F: Family> {
     /// The rule of each shape, in ascending order.
     rules: &'a [u32],
     table: Table<F>,
-    known_leaves: HashMap<(Box<[u32]>, u32), u32>,
+    known_leaves: HashMap<Box<[u32]>, Node>,
     open: Vec<(u32, Vec<u32>)>,
     places_left: usize,
     children_left: usize,
@@ -155,13 +155,16 @@ impl<F: Family> Grower<'_, F> {
     /// Grows up to `trees` trees; says how many were needed.
     fn forest(&mut self, trees: usize) -> usize {
         let mut list: Vec<u32> = (0..self.shapes.len() as u32).collect();
-        self.table.always = self.prune(&mut list, &Known::default());
+        if let Some(always) = self.prune(&mut list, &Known::default()) {
+            list.pop();
+            self.table.always = self.rules[always as usize];
+        }
         for tree in 1..=trees {
             if list.is_empty() {
                 return tree - 1;
             }
             let slot = self.table.nodes.len();
-            self.table.nodes.push(Node::leaf(0));
+            self.table.nodes.push(EMPTY);
             let off = self.place(slot, list, Known::default(), 0, tree < trees);
             self.table.roots.push(self.table.nodes[slot]);
             list = off;
@@ -171,18 +174,18 @@ impl<F: Family> Grower<'_, F> {
 
     /// Makes the node at `slot` of a list of shapes; gives those that were put off.
     fn place(&mut self, slot: usize, mut list: Vec<u32>, known: Known, depth: usize, may_put_off: bool) -> Vec<u32> {
-        let fallback = self.prune(&mut list, &known);
+        self.prune(&mut list, &known);
         self.places_left = self.places_left.saturating_sub(list.len());
         let window = if list.len() <= LANES || depth == DEPTH { None } else { self.choose(&list, &known, depth, may_put_off) };
         let Some(window) = window else {
-            self.table.nodes[slot] = Node::leaf(self.leaf(list, fallback));
+            self.table.nodes[slot] = self.leaf(list);
             return Vec::new();
         };
         let place = F::PLACES[window.field];
         let base = self.table.nodes.len();
         let children = window.children() as usize;
         self.children_left -= children;
-        self.table.nodes.resize(base + children, Node::leaf(0));
+        self.table.nodes.resize(base + children, EMPTY);
         self.table.nodes[slot] = Node::inner(base as u32, place.word, place.shift + window.shift, window.bits);
 
         let mut lists = vec![Vec::new(); children];
@@ -195,19 +198,8 @@ impl<F: Family> Grower<'_, F> {
             }
             (0..count).for_each(|n| lists[((first + n) & window.mask()) as usize].push(shape));
         }
-        // A rule that matches all that comes here is in no child: children fall back to it by having it last.
-        if fallback != NONE {
-            self.fallback_into(&mut lists, fallback);
-        }
         self.children_of(base, lists, &known, window, depth);
         off
-    }
-
-    /// Puts the shape of a fallback at the end of each child's list.
-    fn fallback_into(&self, lists: &mut [Vec<u32>], fallback: u32) {
-        if let Ok(shape) = self.rules.binary_search(&fallback) {
-            lists.iter_mut().for_each(|list| list.push(shape as u32));
-        }
     }
 
     /// Makes the children; those with the same rules become one, which then knows less.
@@ -232,20 +224,18 @@ impl<F: Family> Grower<'_, F> {
         }
     }
 
-    /// Takes out what cannot match here, ends the list at what always does, and gives that rule.
-    fn prune(&self, list: &mut Vec<u32>, known: &Known) -> u32 {
-        let mut fallback = NONE;
+    /// Takes out what cannot match here, and ends the list at the shape that always does, which it gives.
+    fn prune(&self, list: &mut Vec<u32>, known: &Known) -> Option<u32> {
+        let mut always = None;
         list.retain(|&shape| {
-            if fallback != NONE {
-                return false;
-            }
             let (outside, covers) = known.relation(&self.shapes[shape as usize], F::PLACES);
-            if covers && !outside {
-                fallback = self.rules[shape as usize];
+            let keep = always.is_none() && !outside;
+            if keep && covers {
+                always = Some(shape);
             }
-            !outside && !covers
+            keep
         });
-        fallback
+        always
     }
 
     /// The window that leaves the shortest lists for what they cost; `None` when none is worth it.
@@ -350,32 +340,25 @@ impl<F: Family> Grower<'_, F> {
         Some(Verdict { score, kept })
     }
 
-    /// The leaf of some shapes and a rule to fall back to.
-    fn leaf(&mut self, list: Vec<u32>, fallback: u32) -> u32 {
-        if list.is_empty() && fallback == NONE {
-            return 0;
-        }
+    /// The leaf of some shapes.
+    fn leaf(&mut self, list: Vec<u32>) -> Node {
         self.longest = self.longest.max(list.len());
-        let key = (list.into_boxed_slice(), fallback);
-        if let Some(leaf) = self.known_leaves.get(&key) {
+        if list.is_empty() {
+            return EMPTY;
+        }
+        if let Some(leaf) = self.known_leaves.get(&*list) {
             return *leaf;
         }
-        let list = &key.0;
-        let first = list.first().map_or(NONE, |shape| self.rules[*shape as usize]);
-        let (group, groups) = match list.len() {
-            0 => (0, 0),
-            1..=LANES => (self.shared_group(list), 1),
-            more => {
-                let group = self.table.groups.len() as u32;
-                list.chunks(LANES).for_each(|chunk| {
-                    self.new_group(chunk);
-                });
-                (group, more.div_ceil(LANES) as u32)
-            }
+        let leaf = if list.len() <= LANES {
+            Node::leaf(self.shared_group(&list), 1)
+        } else {
+            let group = self.table.groups.len() as u32;
+            list.chunks(LANES).for_each(|chunk| {
+                self.new_group(chunk);
+            });
+            Node::leaf(group, list.len().div_ceil(LANES) as u16)
         };
-        let leaf = self.table.leaves.len() as u32;
-        self.table.leaves.push(Leaf { first, fallback, group, groups });
-        self.known_leaves.insert(key, leaf);
+        self.known_leaves.insert(list.into_boxed_slice(), leaf);
         leaf
     }
 
@@ -440,5 +423,17 @@ fn cost<F: Family>(table: &Table<F>, shapes: &[Shape]) -> f64 {
         table.search(&F::key(&words), &mut effort);
     }
     let per = |count: u32| f64::from(count) / AIMED as f64;
-    3.0 * table.roots.len() as f64 + 4.0 * per(effort.steps) + 4.0 * per(effort.leaves) + 12.0 * per(effort.scans)
+    let c = 2.0 * table.roots.len() as f64 + 4.0 * per(effort.steps) + 12.0 * per(effort.scans);
+    if std::env::var_os("ACL_DEBUG").is_some() {
+        eprintln!(
+            "trees {} cost {c:.1} steps {:.2} scans {:.2} nodes {} groups {} always {}",
+            table.roots.len(),
+            per(effort.steps),
+            per(effort.scans),
+            table.nodes.len(),
+            table.groups.len(),
+            table.always
+        );
+    }
+    c
 }

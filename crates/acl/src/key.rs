@@ -10,6 +10,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use weir_wire::IpProtocol;
 
+use crate::cache::Packed;
+
 /// The ports are not in this packet, but in the first piece of what it belongs to.
 pub(crate) const LATER_FRAGMENT: u32 = 0x100;
 /// The packet ends, or cannot be read, before its ports.
@@ -164,6 +166,28 @@ impl Words for Key6 {
     fn last(&self) -> u32 {
         self.words[9]
     }
+}
+
+impl Packed<2> for Key4 {
+    #[inline(always)]
+    fn packed(&self) -> [u64; 2] {
+        let [a, b, c, d] = self.words;
+        [pair(a, b), pair(c, d)]
+    }
+}
+
+impl Packed<5> for Key6 {
+    #[inline(always)]
+    fn packed(&self) -> [u64; 5] {
+        let [a, b, c, d, e, f, g, h, i, j] = self.words;
+        [pair(a, b), pair(c, d), pair(e, f), pair(g, h), pair(i, j)]
+    }
+}
+
+/// Two words in one, the second above: as they lie in the memory of most machines.
+#[inline(always)]
+const fn pair(first: u32, second: u32) -> u64 {
+    first as u64 | (second as u64) << 32
 }
 
 /// The four words of an address.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod acl;
+mod cache;
 mod family;
 mod grow;
 mod key;
@@ -11,5 +12,6 @@ pub mod synthetic;
 mod table;
 
 pub use acl::{Acl, BuildError, Facts, MAX_RULES, NO_RULE, RuleIndex};
+pub use cache::{Cache4, Cache6};
 pub use key::{Key4, Key6, Upper};
 pub use rule::{Action, Addresses, Payload, Rule};

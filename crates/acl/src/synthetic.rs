@@ -120,12 +120,14 @@ const fn open(kind: Kind) -> [usize; 3] {
 
 const SERVICES: [u16; 16] = [80, 443, 53, 22, 25, 179, 123, 161, 389, 636, 993, 995, 3306, 5432, 8080, 8443];
 
+fn service(random: &mut Random) -> std::ops::RangeInclusive<u16> {
+    let port = SERVICES[random.below(SERVICES.len())];
+    port..=port
+}
+
 fn ports(random: &mut Random, kind: Kind) -> (std::ops::RangeInclusive<u16>, std::ops::RangeInclusive<u16>) {
     let range = |random: &mut Random| match random.below(100) {
-        0..50 => {
-            let port = SERVICES[random.below(SERVICES.len())];
-            port..=port
-        }
+        0..50 => service(random),
         50..65 => {
             let port = random.below(65_536) as u16;
             port..=port
@@ -179,8 +181,16 @@ pub fn rules(seed: u64, count: usize, kind: Kind, family: Family) -> Vec<Rule> {
 
 fn rule(random: &mut Random, kind: Kind, family: Family, sources: &Pool, destinations: &Pool) -> Rule {
     let [source_open, destination_open, _] = open(kind);
-    let mut side = |pool: &Pool, open: usize| if random.percent(open) { (0, 0) } else { pool.prefix(random) };
-    let (source, destination) = (side(sources, source_open), side(destinations, destination_open));
+    let side = |random: &mut Random, pool: &Pool, open: usize| if random.percent(open) { (0, 0) } else { pool.prefix(random) };
+    let (source, mut destination) = (side(random, sources, source_open), side(random, destinations, destination_open));
+    let mut payload = payload(random, kind, family);
+    // Both sides open is rare, and then it is a service; else one rule would end the list.
+    if source.1 == 0 && destination.1 == 0 {
+        match random.below(4) {
+            0 => payload = Payload::Ports { protocol: IpProtocol::TCP, source: 0..=u16::MAX, destination: service(random) },
+            _ => destination = destinations.prefix(random),
+        }
+    }
     let addresses = match family {
         Family::V4 => {
             let net = |(bits, length): (u128, u8)| Ipv4Net::new(((bits >> 96) as u32).into(), length).unwrap_or_default();
@@ -192,7 +202,7 @@ fn rule(random: &mut Random, kind: Kind, family: Family, sources: &Pool, destina
         }
     };
     let action = if random.percent(70) { Action::Permit } else { Action::Deny };
-    Rule { action, addresses, payload: payload(random, kind, family) }
+    Rule { action, addresses, payload }
 }
 
 /// Protocol and ports within a rule's demands.
