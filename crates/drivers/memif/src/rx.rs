@@ -163,22 +163,28 @@ impl Side {
         most: usize,
     ) -> Result<(), Reason> {
         let end = to.len() + most;
+        // Kept out of memory: it changes with every frame.
+        let mut tail = self.tail;
         while waiting > 0 && to.len() < end {
-            let Some(lent) = &self.lent else { return Ok(()) };
-            let (flags, length) = self.ring.outcome(self.tail);
+            let Some(lent) = &self.lent else { break };
+            let (flags, length) = self.ring.outcome(tail);
             if length > lent.room {
+                self.tail = tail;
                 return Err(Reason::BadLength);
             }
-            let offset = lent.offsets.get(self.ring.slot(self.tail)).copied().ok_or(Reason::BadIndex)?;
-            let packet = shared.pool.redeem(offset as usize, length as usize).ok_or(Reason::BadDescriptor)?;
+            let offset = lent.offsets.get(self.ring.slot(tail)).copied().unwrap_or(0);
+            let packet = shared.pool.redeem(offset as usize, length as usize);
+            (tail, waiting) = (tail.wrapping_add(1), waiting - 1);
+            let Some(packet) = packet else { continue };
             packet.prefetch();
-            (self.tail, waiting) = (self.tail.wrapping_add(1), waiting - 1);
             if flags & NEXT == 0 && self.partial.is_none() && packet.len() >= SHORTEST {
                 to.push(packet);
             } else {
+                self.tail = tail;
                 self.chain(Some(packet), flags, counts, to, cache)?;
             }
         }
+        self.tail = tail;
         Ok(())
     }
 
@@ -190,6 +196,7 @@ impl Side {
         if missing < REFILL.min(lent.level) {
             return;
         }
+        let mut head = lent.head;
         for _ in 0..missing {
             let Some(packet) = cache.alloc() else {
                 counts.no_buffer.add(1);
@@ -197,14 +204,15 @@ impl Side {
             };
             // A packet of another pool is freed by the error that carries it.
             let Ok((_, offset)) = shared.pool.lend(packet) else { break };
-            if let Some(place) = lent.offsets.get_mut(self.ring.slot(lent.head)) {
+            if let Some(place) = lent.offsets.get_mut(self.ring.slot(head)) {
                 *place = offset as u32;
             }
             // Flags are cleared for the masters that only ever set them.
-            self.ring.store(lent.head, Descriptor { flags: 0, region: 1, length: lent.room, offset: offset as u32 });
-            lent.head = lent.head.wrapping_add(1);
+            self.ring.store(head, Descriptor { flags: 0, region: 1, length: lent.room, offset: offset as u32 });
+            head = head.wrapping_add(1);
         }
-        self.ring.set_head(lent.head);
+        lent.head = head;
+        self.ring.set_head(head);
     }
 
     /// As master: frames are copied out of the slave's regions.

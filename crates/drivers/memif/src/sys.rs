@@ -76,6 +76,12 @@ impl Mapping {
         weir_cpu::prefetch_address(self.base.as_ptr().wrapping_add(offset as usize));
     }
 
+    /// The same for a line that will be written.
+    #[inline(always)]
+    pub(crate) fn prefetch_write(&self, offset: u32) {
+        weir_cpu::prefetch_write(self.base.as_ptr().wrapping_add(offset as usize));
+    }
+
     /// Fills `to` from `offset` on; `false` when that leaves the region.
     #[inline(always)]
     #[must_use]

@@ -148,9 +148,11 @@ impl Side {
         if done > lent.head.wrapping_sub(self.tail) {
             return Err(Reason::BadIndex);
         }
-        for _ in 0..done {
-            let offset = lent.offsets.get(self.ring.slot(self.tail)).copied().unwrap_or(0);
-            self.tail = self.tail.wrapping_add(1);
+        // Counters that change with every frame are kept out of memory, here and below.
+        let (first, offsets) = (self.tail, &lent.offsets);
+        self.tail = first.wrapping_add(done);
+        for n in 0..done {
+            let offset = offsets.get(self.ring.slot(first.wrapping_add(n))).copied().unwrap_or(0);
             if let Some(packet) = pool.redeem(offset as usize, 0) {
                 cache.free(packet);
             }
@@ -171,14 +173,15 @@ impl Side {
             }
             taken += 1;
         }
-        let mut refused = 0;
+        let (mut refused, mut head) = (0, lent.head);
         for packet in from.drain_front(taken) {
             if packet.is_chained() || packet.len() < SHORTEST || !pool.holds(&packet) {
-                refused += u64::from(!lent.put_many(&self.ring, pool, counts, packet, cache));
+                refused += u64::from(!lent.put_many(&mut head, &self.ring, pool, counts, packet, cache));
             } else {
-                lent.put(&self.ring, pool, packet, 0);
+                lent.put(&mut head, &self.ring, pool, packet, 0);
             }
         }
+        lent.head = head;
         self.ring.set_head(lent.head);
         if refused > 0 {
             counts.refused.add(refused);
@@ -199,7 +202,7 @@ impl Side {
             if room > AHEAD {
                 let coming = self.ring.load(self.tail.wrapping_add(AHEAD));
                 if let Some(region) = self.link.regions.get(usize::from(coming.region)) {
-                    region.prefetch(coming.offset);
+                    region.prefetch_write(coming.offset);
                 }
             }
             let Some(used) = self.copy_one(packet, room)? else { break };
@@ -294,20 +297,20 @@ impl Side {
 impl Lent {
     /// Lends one unchained packet of the pool; there is room in the ring.
     #[inline(always)]
-    fn put(&mut self, ring: &Ring, pool: &Pool, packet: Pkt, flags: u16) {
+    fn put(&mut self, head: &mut u16, ring: &Ring, pool: &Pool, packet: Pkt, flags: u16) {
         let length = packet.len() as u32;
         let Ok((_, offset)) = pool.lend(packet) else { return };
-        if let Some(place) = self.offsets.get_mut(ring.slot(self.head)) {
+        if let Some(place) = self.offsets.get_mut(ring.slot(*head)) {
             *place = offset as u32;
         }
-        ring.store(self.head, Descriptor { flags, region: 1, length, offset: offset as u32 });
-        self.head = self.head.wrapping_add(1);
+        ring.store(*head, Descriptor { flags, region: 1, length, offset: offset as u32 });
+        *head = head.wrapping_add(1);
     }
 
     /// Lends a packet piece by piece, after copying it if it is a stranger; `false` when it cannot be
     /// sent.
     #[cold]
-    fn put_many(&mut self, ring: &Ring, pool: &Pool, counts: &TxCounts, mut packet: Pkt, cache: &mut PktCache) -> bool {
+    fn put_many(&mut self, head: &mut u16, ring: &Ring, pool: &Pool, counts: &TxCounts, mut packet: Pkt, cache: &mut PktCache) -> bool {
         if packet.total_len() < SHORTEST {
             cache.free(packet);
             return false;
@@ -318,9 +321,9 @@ impl Lent {
             packet = copy;
         }
         while let Some(rest) = packet.split_first() {
-            self.put(ring, pool, std::mem::replace(&mut packet, rest), NEXT);
+            self.put(head, ring, pool, std::mem::replace(&mut packet, rest), NEXT);
         }
-        self.put(ring, pool, packet, 0);
+        self.put(head, ring, pool, packet, 0);
         true
     }
 }
