@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use common::{End, frame, pool, wait_for};
+use weir_buf::Pkt;
 use weir_memif::{MemifConfig, Role, Socket};
 
 const PROGRAM: &str = "dpdk-testpmd";
@@ -231,6 +232,48 @@ fn a_flood_from_testpmd_is_taken_and_lost_only_where_it_is_counted() {
         });
         std::thread::sleep(Duration::from_millis(20));
         assert_eq!(end.counter("rx_packets_q0"), received as u64);
+        drop(testpmd);
+        end.close();
+    }
+}
+
+/// A chain of chunks with these bytes.
+fn chained(end: &mut End, bytes: &[u8]) -> Pkt {
+    let (first, rest) = bytes.split_at(bytes.len().min(2200));
+    let mut whole = end.packet(first);
+    for part in rest.chunks(2200) {
+        let piece = end.packet(part);
+        whole.append(piece).unwrap();
+    }
+    whole
+}
+
+#[test]
+fn jumbo_frames_are_chains_on_their_way_to_testpmd_and_back() {
+    if !testpmd_is_there() {
+        return;
+    }
+    for (role, theirs) in [(Role::Slave, "server"), (Role::Master, "client")] {
+        let meeting = Meeting::new(&format!("jumbo-{theirs}"));
+        let mut end = End::open(&meeting.config(role), &pool(8192));
+        let testpmd = Testpmd::start(&meeting.device(theirs), &["--forward-mode=macswap"]);
+        come_up(&mut end);
+        for number in 0..200 {
+            let bytes = frame(number, 2300 + (number as usize * 37) % 6700);
+            let mut back = Vec::new();
+            let mut sent = false;
+            wait_for("the frame came back", || {
+                // Until testpmd has offered buffers, nothing fits.
+                if !sent {
+                    let packet = chained(&mut end, &bytes);
+                    sent = end.send(0, [packet]) == 1;
+                }
+                end.tx[0].flush(&mut end.cache);
+                back.extend(end.receive(0));
+                !back.is_empty()
+            });
+            assert!(back == [swapped(bytes.clone())], "{theirs}: frame {number} of {} bytes came back as {}", bytes.len(), back[0].len());
+        }
         drop(testpmd);
         end.close();
     }
