@@ -45,21 +45,29 @@ pub struct Look<'a, W: World> {
 }
 
 /// What stands before a tap and lets by what it need not see.
+///
+/// A vector that goes by touches one cache line of it: what is left, and the counts of the interfaces
+/// with the lowest numbers, share that line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Gate {
     /// Packets that may still go by.
     left: u64,
     /// By interface: packets that came.
-    seen: Vec<u64>,
+    seen: [u64; NEAR],
+    /// Those of interfaces with higher numbers.
+    seen_far: Vec<u64>,
 }
 
+/// Interfaces whose counts lie beside what is left.
+const NEAR: usize = 7;
 /// Interfaces with lower numbers have their place from the start; they are numbered from 1 on.
 const USUAL_INTERFACES: usize = 1024;
 
 impl Default for Gate {
     /// Nothing may go by yet.
     fn default() -> Gate {
-        Gate { left: 0, seen: vec![0; USUAL_INTERFACES] }
+        Gate { left: 0, seen: [0; NEAR], seen_far: vec![0; USUAL_INTERFACES] }
     }
 }
 
@@ -70,7 +78,7 @@ impl Gate {
     pub fn is_due(&mut self, interface: u32, count: usize) -> bool {
         match self.seen.get_mut(interface as usize) {
             Some(seen) => *seen += count as u64,
-            None => self.grow(interface, count),
+            None => self.count_far(interface as usize - NEAR, count as u64),
         }
         if self.left < count as u64 {
             return true;
@@ -79,17 +87,23 @@ impl Gate {
         false
     }
 
-    /// Room for unusually many interfaces. Doubled, so that it is asked for rarely.
-    #[cold]
-    fn grow(&mut self, interface: u32, count: usize) {
-        self.seen.resize((interface as usize + 1).next_power_of_two(), 0);
-        self.seen[interface as usize] += count as u64;
+    #[inline(never)]
+    fn count_far(&mut self, place: usize, count: u64) {
+        if place >= self.seen_far.len() {
+            // Doubled, so that it is asked for rarely.
+            self.seen_far.resize((place + 1).next_power_of_two(), 0);
+        }
+        self.seen_far[place] += count;
     }
 
     /// What [`Look::seen`] and [`Look::unused`] tell.
     #[must_use]
     pub fn state(&self, interface: u32) -> (u64, u64) {
-        (self.seen.get(interface as usize).copied().unwrap_or(0), self.left)
+        (self.seen_on(interface as usize).unwrap_or(0), self.left)
+    }
+
+    fn seen_on(&self, interface: usize) -> Option<u64> {
+        self.seen.get(interface).or_else(|| self.seen_far.get(interface.checked_sub(NEAR)?)).copied()
     }
 
     /// Asks the tap how many may go by from now on.
