@@ -8,7 +8,7 @@ use zerocopy::IntoBytes;
 use crate::ipv6::MIN_MTU;
 use crate::{IcmpHeader, IpProtocol, Ipv6Header, checksum};
 
-/// Destination unreachable; codes are the constants of [`unreachable`].
+/// Destination unreachable; codes are the constants of [`mod@unreachable`].
 pub const UNREACHABLE: u8 = 1;
 /// Packet too big; the argument is the MTU.
 pub const TOO_BIG: u8 = 2;
