@@ -125,8 +125,8 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
         }
         let mut unknown = [0u8; CHUNK];
         let mut misses = 0;
-        for (who, ((key, place), rule)) in keys.iter().zip(places).zip(&mut *rules).enumerate() {
-            let Some(set) = self.sets.get(place as usize) else { return };
+        for (who, ((key, place), rule)) in keys.iter().zip(&places).zip(rules.iter_mut()).enumerate() {
+            let Some(set) = self.sets.get(*place as usize) else { return };
             let (found, known) = set.find(&packed(key));
             *rule = known;
             unknown[misses % CHUNK] = who as u8;

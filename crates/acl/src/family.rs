@@ -23,6 +23,13 @@ pub(crate) struct Place {
     pub(crate) bits: u8,
 }
 
+impl Place {
+    /// The field's highest value.
+    pub(crate) const fn whole(self) -> u32 {
+        u32::MAX >> (32 - self.bits as u32)
+    }
+}
+
 const fn place(word: u8, shift: u8, bits: u8) -> Place {
     Place { word, shift, bits }
 }

@@ -4,14 +4,15 @@
 //! highest, so that a million hosts of one /16 are told apart in one step. Each rule goes to the
 //! children whose bits it may have. Rules that would go to a great part of the children (those without
 //! a source, say, where the source is cut) are put off to the next tree, which cuts something else.
-//! At each node what is known of the bits so far takes out rules that cannot match any more, and ends
-//! the list at the first rule that always does.
+//! At each node what is known of the bits so far takes out rules that cannot match any more, and
+//! those that come too late.
 //!
-//! How many trees are best depends on the list: tables of one to four trees are grown, their cost is
-//! counted over keys aimed at the rules, and the cheapest stays.
+//! How many trees are best depends on the list: tables of one, two and four trees are grown, their cost is
+//! counted over keys aimed at the rules, and the cheapest stays. Lists within a node lose the rules that
+//! an earlier one shadows there, which is what keeps nested ranges short.
 //!
-//! All is bounded: a list by [`Limits::rules`], the work and the memory by the places that rules may
-//! take in all nodes together. Where they are used up, leaves stay long; a leaf over
+//! All is bounded: the work and the memory by the places that rules may take in all nodes together and by
+//! the children that they may cost. Where they are used up, leaves stay long; a leaf over
 //! [`Limits::longest`] refuses the list.
 
 use std::collections::HashMap;
@@ -30,15 +31,25 @@ pub(crate) struct Limits {
     pub(crate) children: usize,
 }
 
-pub(crate) const LIMITS: Limits = Limits { longest: 512, places: 24, children: 24 };
-/// Trees of a table at most.
-const TREES: usize = 4;
+pub(crate) const LIMITS: Limits = Limits { longest: 512, places: 48, children: 8 };
 /// Steps down one tree at most.
 const DEPTH: usize = 12;
 /// Rules that a window is judged by.
-const JUDGED: usize = 1024;
+const JUDGED: usize = 128;
 /// Keys that a table is judged by.
 const AIMED: usize = 1024;
+/// Shapes of a list that are held against all that follow.
+const EARLY: usize = 16;
+/// A list that is cut at almost any price.
+const LONG: usize = 4 * LANES;
+/// Copies of each rule that are almost any price.
+const MOST_COPIES: f64 = 64.0;
+/// How many trees are tried.
+const TRIED: [usize; 3] = [1, 2, 4];
+/// Clocks that need no further tries.
+const GOOD: f64 = 30.0;
+/// Bytes that a table may have without being waited for.
+const NEAR: f64 = 262_144.0;
 /// Groups that wait for more rules.
 const OPEN: usize = 16;
 
@@ -50,17 +61,33 @@ struct Known {
 }
 
 impl Known {
-    /// Whether a shape matches nothing that comes here, and whether it matches everything.
-    fn relation(&self, shape: &Shape, places: &[Place]) -> (bool, bool) {
-        let (mut outside, mut covers) = (false, true);
-        for (field, place) in places.iter().enumerate() {
-            let whole = u32::MAX >> (32 - u32::from(place.bits));
+    /// Whether a shape matches nothing that comes here.
+    fn is_outside(&self, shape: &Shape, places: &[Place]) -> bool {
+        places.iter().enumerate().any(|(field, place)| {
             let least = self.value[field];
-            let most = least | (whole & !self.mask[field]);
-            outside |= shape.high[field] < least || shape.low[field] > most;
-            covers &= shape.low[field] <= least && shape.high[field] >= most;
-        }
-        (outside, covers)
+            let most = least | (place.whole() & !self.mask[field]);
+            shape.high[field] < least || shape.low[field] > most
+        })
+    }
+
+    /// Whether what comes here and matches `late` matches `early` as well.
+    fn shadows(&self, early: &Shape, late: &Shape, places: &[Place]) -> bool {
+        places.iter().enumerate().all(|(field, place)| {
+            let least = self.value[field];
+            let most = least | (place.whole() & !self.mask[field]);
+            early.low[field] <= late.low[field].max(least) && early.high[field] >= late.high[field].min(most)
+        })
+    }
+
+    /// How much of what comes here matches a shape, about: the logarithm, in bits.
+    fn width(&self, shape: &Shape, places: &[Place]) -> u32 {
+        let bits = places.iter().enumerate().map(|(field, place)| {
+            let least = self.value[field];
+            let most = least | (place.whole() & !self.mask[field]);
+            let span = shape.high[field].min(most).saturating_sub(shape.low[field].max(least));
+            u32::BITS - span.leading_zeros()
+        });
+        bits.sum()
     }
 
     fn with(&self, window: Window, child: u32) -> Known {
@@ -79,6 +106,9 @@ struct Window {
     bits: u8,
     /// Rules that go to more children are put off.
     widest: u32,
+    /// The lowest and the highest value of the field that come here.
+    least: u32,
+    most: u32,
 }
 
 impl Window {
@@ -93,7 +123,8 @@ impl Window {
     /// First child of a shape, and how many children it has: they lie in a ring.
     #[inline]
     fn ring(self, shape: &Shape) -> (u32, u32) {
-        let (low, high) = (shape.low[self.field] >> self.shift, shape.high[self.field] >> self.shift);
+        let low = shape.low[self.field].max(self.least) >> self.shift;
+        let high = shape.high[self.field].min(self.most) >> self.shift;
         let more = high.wrapping_sub(low);
         if more >= self.mask() { (0, self.children()) } else { (low & self.mask(), more + 1) }
     }
@@ -101,8 +132,20 @@ impl Window {
 
 /// How good a window is.
 struct Verdict {
+    /// What it comes to, all charges included.
     score: f64,
-    kept: usize,
+    /// The length of the list that a packet meets.
+    met: f64,
+    /// Children that a rule goes to on average.
+    copies: f64,
+}
+
+/// The best windows so far: the one that is worth its price, and the one that helps most at any price.
+/// Rules in many children often shadow each other there, which only the next level can tell.
+#[derive(Default)]
+struct Best {
+    cheapest: Option<(f64, Window)>,
+    shortest: Option<(f64, Window)>,
 }
 
 struct Grower<'a, F: Family> {
@@ -123,15 +166,15 @@ struct Grower<'a, F: Family> {
 pub(crate) fn grow<F: Family>(shapes: &[Shape], rules: &[u32], limits: &Limits) -> Result<Table<F>, usize> {
     let mut best: Option<(f64, Table<F>)> = None;
     let mut refused = 0;
-    for trees in 1..=TREES {
+    for trees in TRIED {
         let mut grower = Grower::<F> {
             shapes,
             rules,
             table: Table::empty(),
             known_leaves: HashMap::new(),
             open: Vec::new(),
-            places_left: shapes.len() * limits.places + 4096,
-            children_left: shapes.len() * limits.children + 4096,
+            places_left: shapes.len() * limits.places + 65_536,
+            children_left: shapes.len() * limits.children + 16_384,
             longest: 0,
             counts: Vec::new(),
         };
@@ -144,7 +187,7 @@ pub(crate) fn grow<F: Family>(shapes: &[Shape], rules: &[u32], limits: &Limits) 
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             best = Some((cost, grower.table));
         }
-        if used < trees {
+        if used < trees || cost < GOOD {
             break;
         }
     }
@@ -155,9 +198,12 @@ impl<F: Family> Grower<'_, F> {
     /// Grows up to `trees` trees; says how many were needed.
     fn forest(&mut self, trees: usize) -> usize {
         let mut list: Vec<u32> = (0..self.shapes.len() as u32).collect();
-        if let Some(always) = self.prune(&mut list, &Known::default()) {
-            list.pop();
-            self.table.always = self.rules[always as usize];
+        self.prune(&mut list, &Known::default());
+        // What all matches ends the list, and need not be looked for.
+        let all = Shape { low: [0; FIELDS], high: std::array::from_fn(|field| F::PLACES.get(field).map_or(0, |place| place.whole())) };
+        if let Some(always) = list.iter().position(|&shape| self.shapes[shape as usize] == all) {
+            self.table.always = self.rules[list[always] as usize];
+            list.truncate(always);
         }
         for tree in 1..=trees {
             if list.is_empty() {
@@ -175,7 +221,6 @@ impl<F: Family> Grower<'_, F> {
     /// Makes the node at `slot` of a list of shapes; gives those that were put off.
     fn place(&mut self, slot: usize, mut list: Vec<u32>, known: Known, depth: usize, may_put_off: bool) -> Vec<u32> {
         self.prune(&mut list, &known);
-        self.places_left = self.places_left.saturating_sub(list.len());
         let window = if list.len() <= LANES || depth == DEPTH { None } else { self.choose(&list, &known, depth, may_put_off) };
         let Some(window) = window else {
             self.table.nodes[slot] = self.leaf(list);
@@ -196,46 +241,57 @@ impl<F: Family> Grower<'_, F> {
                 off.push(shape);
                 continue;
             }
+            self.places_left = self.places_left.saturating_sub(count as usize);
             (0..count).for_each(|n| lists[((first + n) & window.mask()) as usize].push(shape));
         }
         self.children_of(base, lists, &known, window, depth);
         off
     }
 
-    /// Makes the children; those with the same rules become one, which then knows less.
+    /// Makes the children. Neighbours with the same few rules become one, which then knows less; so do all
+    /// children whose rules are those that the window says nothing about.
     fn children_of(&mut self, base: usize, lists: Vec<Vec<u32>>, known: &Known, window: Window, depth: usize) {
-        let mut same: HashMap<Vec<u32>, Vec<u32>> = HashMap::new();
-        let mut order = Vec::new();
-        for (child, list) in lists.into_iter().enumerate().filter(|(_, list)| !list.is_empty()) {
-            let children = same.entry(list).or_default();
-            if children.is_empty() {
-                order.push(child);
+        let mut indifferent: HashMap<Vec<u32>, Node> = HashMap::new();
+        let mut child = 0;
+        while let Some(list) = lists.get(child).cloned() {
+            let place = base + child;
+            let everywhere = list.iter().all(|&shape| window.ring(&self.shapes[shape as usize]).1 == window.children());
+            let alike = lists[child..].iter().take_while(|other| **other == list).count();
+            let run = if everywhere || list.len() <= LANES { alike } else { 1 };
+            let made = if everywhere { indifferent.get(&list).copied() } else { None };
+            if let Some(node) = made {
+                self.table.nodes[place] = node;
+            } else if !list.is_empty() {
+                let known = if run == 1 && !everywhere { known.with(window, child as u32) } else { *known };
+                self.place(place, list.clone(), known, depth + 1, false);
             }
-            children.push(child as u32);
-        }
-        let mut groups: Vec<(Vec<u32>, Vec<u32>)> = same.into_iter().collect();
-        groups.sort_unstable_by_key(|(_, children)| children[0]);
-        for (list, children) in groups {
-            let first = children[0];
-            let known = if children.len() == 1 { known.with(window, first) } else { *known };
-            self.place(base + first as usize, list, known, depth + 1, false);
-            let node = self.table.nodes[base + first as usize];
-            children.iter().for_each(|&child| self.table.nodes[base + child as usize] = node);
+            let node = self.table.nodes[place];
+            self.table.nodes[place..place + run].fill(node);
+            if everywhere {
+                indifferent.insert(list, node);
+            }
+            child += run;
         }
     }
 
-    /// Takes out what cannot match here, and ends the list at the shape that always does, which it gives.
-    fn prune(&self, list: &mut Vec<u32>, known: &Known) -> Option<u32> {
-        let mut always = None;
+    /// Takes out what cannot match here, or only after an earlier one that then matches too. Not all
+    /// earlier ones are held against each, but the widest of them, which shadow most.
+    fn prune(&self, list: &mut Vec<u32>, known: &Known) {
+        let mut early: Vec<(u32, u32)> = Vec::with_capacity(EARLY);
         list.retain(|&shape| {
-            let (outside, covers) = known.relation(&self.shapes[shape as usize], F::PLACES);
-            let keep = always.is_none() && !outside;
-            if keep && covers {
-                always = Some(shape);
+            let candidate = &self.shapes[shape as usize];
+            let outside = known.is_outside(candidate, F::PLACES);
+            if outside || early.iter().any(|&(_, early)| known.shadows(&self.shapes[early as usize], candidate, F::PLACES)) {
+                return false;
             }
-            keep
+            let width = known.width(candidate, F::PLACES);
+            if early.len() < EARLY {
+                early.push((width, shape));
+            } else if let Some(narrowest) = early.iter_mut().min_by_key(|(width, _)| *width).filter(|(least, _)| *least <= width) {
+                *narrowest = (width, shape);
+            }
+            true
         });
-        always
     }
 
     /// The window that leaves the shortest lists for what they cost; `None` when none is worth it.
@@ -247,15 +303,24 @@ impl<F: Family> Grower<'_, F> {
         let most = wide.min(if depth == 0 { 14 } else { 10 }).min(self.children_left.checked_ilog2()?.min(15) as u8);
         let step = list.len().div_ceil(JUDGED);
         let judged: Vec<u32> = list.iter().copied().step_by(step).collect();
-        let mut best: Option<(f64, Window)> = None;
+        let mut best = Best::default();
         for (field, place) in F::PLACES.iter().enumerate() {
-            for bits in [most, most.saturating_sub(2), most.saturating_sub(4)] {
+            if !self.tells_apart(&judged, field) {
+                continue;
+            }
+            let least = known.value[field];
+            let highest = least | (place.whole() & !known.mask[field]);
+            let mut tried = 0;
+            for bits in [most, most.saturating_sub(2), most.saturating_sub(4), most.min(6)] {
                 let bits = bits.min(place.bits);
-                if bits == 0 {
+                if bits == 0 || tried & 1 << bits != 0 {
                     continue;
                 }
-                for shift in 0..=place.bits - bits {
-                    let mut window = Window { field, shift, bits, widest: u32::MAX };
+                tried |= 1 << bits;
+                // Wide windows overlap their neighbours so much that every other one is enough.
+                let step_by = if bits > 5 { 2 } else { 1 };
+                for shift in (0..=place.bits - bits).rev().step_by(step_by) {
+                    let mut window = Window { field, shift, bits, widest: u32::MAX, least, most: highest };
                     if known.mask[field] & (window.mask() << shift) != 0 {
                         continue;
                     }
@@ -267,16 +332,29 @@ impl<F: Family> Grower<'_, F> {
                 }
             }
         }
-        best.map(|(_, window)| window)
+        let shortest = || best.shortest.filter(|_| list.len() > LONG);
+        best.cheapest.or_else(shortest).map(|(_, window)| window)
+    }
+
+    /// Whether the shapes differ in a field at all.
+    fn tells_apart(&self, list: &[u32], field: usize) -> bool {
+        let ends = |shape: &u32| (self.shapes[*shape as usize].low[field], self.shapes[*shape as usize].high[field]);
+        list.windows(2).any(|pair| ends(&pair[0]) != ends(&pair[1]))
     }
 
     /// Judges a window, and takes it for the best if it is.
-    fn judge(&mut self, list: &[u32], window: Window, step: usize, best: &mut Option<(f64, Window)>) {
+    fn judge(&mut self, list: &[u32], window: Window, step: usize, best: &mut Best) {
         let Some(verdict) = self.verdict(list, window, step) else { return };
-        let limit = self.places_left.min(verdict.kept * step * 64);
-        let worth = verdict.score < 0.9 * (list.len() * step) as f64 && limit > 0;
-        if worth && best.as_ref().is_none_or(|(least, _)| verdict.score < *least) {
-            *best = Some((verdict.score, window));
+        let whole = (list.len() * step) as f64;
+        let better = |than: Option<(f64, Window)>, score: f64| score < 0.9 * whole && than.is_none_or(|(least, _)| score < least);
+        if verdict.copies * whole > self.places_left as f64 {
+            return;
+        }
+        if better(best.cheapest, verdict.score) {
+            best.cheapest = Some((verdict.score, window));
+        }
+        if verdict.copies <= MOST_COPIES && better(best.shortest, verdict.met) {
+            best.shortest = Some((verdict.met, window));
         }
     }
 
@@ -337,7 +415,7 @@ impl<F: Family> Grower<'_, F> {
         let off = ((list.len() - kept) * step) as f64;
         let charge = if off > 0.0 { 3.0 + (off / 8.0 + 1.0).log2() } else { 0.0 };
         let score = average.max(3.0) * (1.0 + 0.1 * (copies - 1.0)) + 0.5 * width + charge;
-        Some(Verdict { score, kept })
+        Some(Verdict { score, met: average, copies })
     }
 
     /// The leaf of some shapes.
@@ -423,17 +501,7 @@ fn cost<F: Family>(table: &Table<F>, shapes: &[Shape]) -> f64 {
         table.search(&F::key(&words), &mut effort);
     }
     let per = |count: u32| f64::from(count) / AIMED as f64;
-    let c = 2.0 * table.roots.len() as f64 + 4.0 * per(effort.steps) + 12.0 * per(effort.scans);
-    if std::env::var_os("ACL_DEBUG").is_some() {
-        eprintln!(
-            "trees {} cost {c:.1} steps {:.2} scans {:.2} nodes {} groups {} always {}",
-            table.roots.len(),
-            per(effort.steps),
-            per(effort.scans),
-            table.nodes.len(),
-            table.groups.len(),
-            table.always
-        );
-    }
-    c
+    // A table that outgrows the near caches is waited for.
+    let outgrown = (table.bytes() as f64 / NEAR).max(1.0).log2();
+    (2.0 * table.roots.len() as f64 + 4.0 * per(effort.steps) + 12.0 * per(effort.scans)) * (1.0 + 0.1 * outgrown)
 }
