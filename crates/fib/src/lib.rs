@@ -25,13 +25,24 @@
 #![forbid(unsafe_code)]
 
 mod adjacency;
+mod arena;
+mod dense;
+mod entry;
 mod fib4;
+mod fib6;
 mod group;
+mod grow;
 mod nexthops;
+mod rib;
+mod sparse;
+pub mod synthetic;
+mod trie;
 mod writer;
 
 pub use adjacency::{Adjacency, AdjacencyKind, NeighborState};
-pub use fib4::{Fib4, MAX_GROUP, SmallFib4};
+pub use entry::MAX_GROUP;
+pub use fib4::{Fib4, SmallFib4};
+pub use fib6::Fib6;
 pub use group::{Group, GroupError, LabelStack, MAX_BUCKETS, Path};
 pub use nexthops::{DROP, NexthopTable, NexthopView, Nexthops};
-pub use writer::{Fib4Writer, FibError, Memory};
+pub use writer::{Fib4Writer, Fib6Writer, FibError, Memory};

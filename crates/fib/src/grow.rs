@@ -1,0 +1,426 @@
+//! The hand that changes a trie, and the exact routes beside it; what the tables of IPv4 and IPv6 share.
+//!
+//! Used by the control thread. A change is made to the exact routes (`rib.rs`) first. Then the nodes on
+//! the way to the prefix are worked out anew, from their old content and the routes of their octet: a
+//! node whose runs stay the same gets its new entries in place, another is written to fresh memory. All of
+//! this is planned before anything is stored, so that running out of memory changes nothing. What was
+//! replaced waits until every reader has passed a quiescent state.
+//!
+//! A change costs some 256-slot passes for each octet that the prefix is deeper than two, and so much for
+//! each node below which loses or gains the route as its cover: a new default route visits every node.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use weir_ring::qsbr::{Domain, Ticket};
+
+use crate::arena::{Arena, Space, UNIT};
+use crate::dense::{self, SLOTS, Slots};
+use crate::entry::Entry;
+use crate::rib::{self, Full, Prefix, Rib};
+use crate::sparse;
+use crate::trie::{Place, Trie};
+
+/// As long as a table has only so many nodes, they are plain (128 KiB), which is fastest.
+const FEW_NODES: usize = 128;
+
+/// What nodes a table may be made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// The last octet at which subtrees of few routes become sparse nodes; 0 for nowhere.
+    pub(crate) sparse_until: usize,
+    /// Whether the first nodes of a table are plain.
+    pub(crate) plain_when_few: bool,
+    /// Nodes of the third octet with more runs than this are plain.
+    pub(crate) plain_above: usize,
+}
+
+/// A node to give back.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    node: Entry,
+    units: u32,
+}
+
+/// Which part of a subtree a change concerns.
+#[derive(Clone, Copy)]
+enum Scope<'a> {
+    /// All of it is made anew.
+    All,
+    /// What no route within it covers.
+    Cover,
+    /// This prefix.
+    Prefix(&'a Prefix),
+}
+
+/// The writer of a trie.
+pub(crate) struct Grower {
+    pub(crate) rib: Rib,
+    nodes: Nodes,
+    domain: Domain,
+    retired: VecDeque<(Ticket, Block)>,
+    /// Slots of the root that are to be made anew.
+    dirty: BTreeSet<u16>,
+}
+
+impl Grower {
+    pub(crate) fn new(domain: &Domain, shape: Shape) -> Option<Grower> {
+        let nodes = Nodes {
+            trie: Arc::new(Trie::new()?),
+            shape,
+            words: Space::default(),
+            halves: Space::default(),
+            fresh: Vec::new(),
+            replaced: Vec::new(),
+            stores: Vec::new(),
+            count: 0,
+        };
+        Some(Grower { rib: Rib::new(), nodes, domain: domain.clone(), retired: VecDeque::new(), dirty: BTreeSet::new() })
+    }
+
+    pub(crate) fn trie(&self) -> &Arc<Trie> {
+        &self.nodes.trie
+    }
+
+    /// Adds a route or gives it another group; returns the one it had.
+    pub(crate) fn insert(&mut self, prefix: &Prefix, group: u32) -> Result<Option<u32>, Full> {
+        self.begin();
+        let before = self.rib.insert(prefix, group)?;
+        if before == Some(group) {
+            return Ok(before);
+        }
+        let planned = self.plan(prefix);
+        if planned.is_err() {
+            self.nodes.abandon();
+            match before {
+                Some(before) => drop(self.rib.insert(prefix, before)),
+                None => drop(self.rib.remove(prefix)),
+            }
+            return Err(Full);
+        }
+        self.commit();
+        Ok(before)
+    }
+
+    /// Removes a route; returns its group.
+    pub(crate) fn remove(&mut self, prefix: &Prefix) -> Option<u32> {
+        self.begin();
+        let before = self.rib.remove(prefix)?;
+        match self.plan(prefix) {
+            Ok(()) => self.commit(),
+            Err(Full) => {
+                // The route is gone; its addresses follow when there is memory.
+                self.nodes.abandon();
+                self.dirty.extend(roots(prefix));
+            }
+        }
+        Some(before)
+    }
+
+    /// Adds many routes, and makes each subtree once.
+    pub(crate) fn extend(&mut self, routes: impl IntoIterator<Item = (Prefix, u32)>) -> Result<(), Full> {
+        self.begin();
+        let mut touched = vec![0u64; ROOT_WORDS];
+        let mut all = Ok(());
+        for (prefix, group) in routes {
+            match self.rib.insert(&prefix, group) {
+                Ok(_) => roots(&prefix).for_each(|slot| touched[usize::from(slot / 64)] |= 1 << (slot % 64)),
+                Err(Full) => {
+                    all = Err(Full);
+                    break;
+                }
+            }
+        }
+        let is_touched = |slot: &u16| touched[usize::from(*slot / 64)] >> (*slot % 64) & 1 != 0;
+        for slot in (0..=u16::MAX).filter(is_touched) {
+            if self.renew(slot).is_err() {
+                self.dirty.insert(slot);
+                all = Err(Full);
+            }
+        }
+        all
+    }
+
+    /// Nodes in use, and nodes that wait for readers.
+    pub(crate) fn node_counts(&self) -> (usize, usize) {
+        (self.nodes.count, self.retired.len())
+    }
+
+    /// Bytes of the trie and of the exact routes.
+    pub(crate) fn bytes(&self) -> (usize, usize) {
+        (Trie::fixed_bytes() + self.nodes.words.bytes() + self.nodes.halves.bytes(), self.rib.bytes())
+    }
+
+    /// Takes memory back that readers have passed, and makes good what memory was missing for.
+    fn begin(&mut self) {
+        while let Some(&(ticket, block)) = self.retired.front() {
+            if !self.domain.passed(ticket) {
+                break;
+            }
+            // Blocks of one ticket need not be asked about one by one.
+            self.retired.pop_front();
+            self.nodes.give(block);
+            while let Some(&(next, block)) = self.retired.front()
+                && next <= ticket
+            {
+                self.retired.pop_front();
+                self.nodes.give(block);
+            }
+        }
+        while let Some(slot) = self.dirty.pop_first() {
+            if self.renew(slot).is_err() {
+                self.dirty.insert(slot);
+                return;
+            }
+        }
+    }
+
+    /// Makes all that a slot of the root leads to anew.
+    fn renew(&mut self, slot: u16) -> Result<(), Full> {
+        let octets = slot.to_be_bytes();
+        let node = |number: Option<u32>, slot: u8| self.rib.node(number?)?.child(usize::from(slot));
+        let second = node(Some(rib::TOP), octets[0]);
+        let third = node(second, octets[1]);
+        let cover = self.cover(second, octets[0], octets[1]);
+        if let Err(Full) = self.nodes.root(&self.rib, third, usize::from(slot), cover, Scope::All) {
+            self.nodes.abandon();
+            return Err(Full);
+        }
+        self.commit();
+        Ok(())
+    }
+
+    /// The group that covers a slot of the root.
+    fn cover(&self, second: Option<u32>, first_octet: u8, second_octet: u8) -> u32 {
+        let best = |number: u32, slot: u8| self.rib.node(number).map(|node| node.best(usize::from(slot))).filter(|route| route.place() > 0);
+        second.and_then(|second| best(second, second_octet)).or_else(|| best(rib::TOP, first_octet)).map_or(0, rib::Word::group)
+    }
+
+    /// Works out what changes with a prefix.
+    fn plan(&mut self, prefix: &Prefix) -> Result<(), Full> {
+        let Grower { rib, nodes, .. } = self;
+        let Some(top) = rib.node(rib::TOP) else { return Err(Full) };
+        let child = |number: Option<u32>, slot: usize| rib.node(number?)?.child(slot);
+        if prefix.level() >= 2 {
+            let second = child(Some(rib::TOP), prefix.slot(0));
+            let third = child(second, prefix.slot(1));
+            let slot = prefix.slot(0) << 8 | prefix.slot(1);
+            let cover = self.cover(second, prefix.slot(0) as u8, prefix.slot(1) as u8);
+            return self.nodes.root(&self.rib, third, slot, cover, Scope::Prefix(prefix));
+        }
+        let firsts = if prefix.level() == 0 { prefix.span() } else { prefix.slot(0)..prefix.slot(0) + 1 };
+        for first in firsts {
+            let best = top.best(first);
+            if prefix.level() == 0 && best.place() > prefix.place() {
+                continue;
+            }
+            let second = child(Some(rib::TOP), first);
+            let painted = second.and_then(|number| rib.node(number)).map_or_else(|| [rib::Word::default(); SLOTS], rib::Node::paint);
+            let (seconds, longest) = if prefix.level() == 0 { (0..SLOTS, 0) } else { (prefix.span(), prefix.place()) };
+            for at in seconds {
+                let route = painted.get(at).copied().unwrap_or_default();
+                if route.place() <= longest {
+                    let cover = if route.place() > 0 { route.group() } else { best.group() };
+                    nodes.root(rib, child(second, at), first << 8 | at, cover, Scope::Cover)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores what was planned.
+    fn commit(&mut self) {
+        let nodes = &mut self.nodes;
+        for (place, entry) in nodes.stores.drain(..) {
+            nodes.trie.store(place, entry);
+        }
+        nodes.fresh.clear();
+        if nodes.replaced.is_empty() {
+            return;
+        }
+        let ticket = self.domain.ticket();
+        nodes.count -= nodes.replaced.len();
+        let coded = nodes.replaced.iter().filter(|block| !block.node.is_plain()).count() as u32;
+        nodes.trie.coded.fetch_sub(coded, Ordering::Relaxed);
+        self.retired.extend(nodes.replaced.drain(..).map(|block| (ticket, block)));
+    }
+}
+
+/// Words of a bitmap of the root's slots.
+const ROOT_WORDS: usize = crate::trie::ROOT / 64;
+
+/// The slots of the root that a prefix touches.
+fn roots(prefix: &Prefix) -> impl Iterator<Item = u16> + use<> {
+    let [a, b, ..] = prefix.octets;
+    let first = u16::from_be_bytes([a, b]);
+    let last = first | u16::MAX.checked_shr(u32::from(prefix.len)).unwrap_or(0);
+    first..=last
+}
+
+/// The nodes of a trie: what is planned, and the memory for it.
+struct Nodes {
+    trie: Arc<Trie>,
+    shape: Shape,
+    words: Space,
+    halves: Space,
+    /// Made for what is planned.
+    fresh: Vec<Block>,
+    /// No longer needed when it is done.
+    replaced: Vec<Block>,
+    stores: Vec<(Place, Entry)>,
+    /// Nodes in use.
+    count: usize,
+}
+
+impl Nodes {
+    /// Plans a slot of the root.
+    fn root(&mut self, rib: &Rib, node: Option<u32>, slot: usize, cover: u32, scope: Scope<'_>) -> Result<(), Full> {
+        let old = self.trie.top(slot);
+        let new = self.plan(rib, node, 2, cover, old, scope)?;
+        if new != old {
+            self.stores.push((Place::Root(slot), new));
+        }
+        Ok(())
+    }
+
+    /// Plans the entry for a subtree of routes: `old` is there now, and `cover` is the group of what the
+    /// subtree has no route for.
+    fn plan(&mut self, rib: &Rib, number: Option<u32>, level: usize, cover: u32, old: Entry, scope: Scope<'_>) -> Result<Entry, Full> {
+        let Some(node) = number.and_then(|number| rib.node(number)).filter(|node| node.below() > 0) else {
+            self.replace_all(old);
+            return Ok(Entry::leaf(cover));
+        };
+        if level <= self.shape.sparse_until
+            && let Some(coded) = sparse::Coded::new(rib, node, cover)
+        {
+            return self.put_sparse(&coded, old);
+        }
+        let painted = node.paint();
+        let group = |slot: usize| painted.get(slot).filter(|route| route.place() > 0).map_or(cover, |route| route.group());
+        let kept = old.is_node() && !old.is_sparse() && !matches!(scope, Scope::All);
+        if !kept {
+            let mut slots: Slots = std::array::from_fn(|slot| Entry::leaf(group(slot)));
+            for (slot, child) in node.children() {
+                if let Some(entry) = slots.get_mut(slot) {
+                    *entry = self.plan(rib, Some(child), level + 1, group(slot), Entry::NO_ROUTE, Scope::All)?;
+                }
+            }
+            self.replace_all(old);
+            return self.put(&slots, level);
+        }
+        let (before, places) = self.trie.slots(old);
+        let mut slots = before;
+        // A route covers a slot if no longer one does; places are in order of lengths.
+        let (concerned, longest, below) = match scope {
+            Scope::Prefix(prefix) if prefix.level() > level => (prefix.slot(level)..prefix.slot(level) + 1, u32::MAX, scope),
+            Scope::Prefix(prefix) => (prefix.span(), prefix.place(), Scope::Cover),
+            Scope::Cover | Scope::All => (0..SLOTS, 0, Scope::Cover),
+        };
+        for slot in concerned {
+            let (Some(entry), Some(route)) = (slots.get_mut(slot), painted.get(slot)) else { continue };
+            if route.place() <= longest {
+                *entry = self.plan(rib, node.child(slot), level + 1, group(slot), *entry, below)?;
+            }
+        }
+        self.put_again(old, &before, &places, &slots, level)
+    }
+
+    /// A node in the place of one whose children that stay are in `slots`: in place if its runs allow it.
+    fn put_again(&mut self, old: Entry, before: &Slots, places: &[u16; SLOTS], slots: &Slots, level: usize) -> Result<Entry, Full> {
+        let begins = |slot: usize, of: &Slots| slot == 0 || of[slot] != of[slot - 1];
+        let fits = (1..SLOTS).all(|slot| places[slot] != places[slot - 1] || slots[slot] == slots[slot - 1]);
+        let runs = (0..SLOTS).filter(|&slot| begins(slot, slots)).count();
+        let had = usize::from(places[SLOTS - 1] - places[0]) + 1;
+        if fits && (old.is_plain() || 4 * runs > 3 * had) {
+            let start = old.unit() as usize * Arena::<std::sync::atomic::AtomicU32>::UNIT_WORDS;
+            let changed = (0..SLOTS).filter(|&slot| slots[slot] != before[slot] && (slot == 0 || places[slot] != places[slot - 1]));
+            self.stores.extend(changed.map(|slot| (Place::Word(start + usize::from(places[slot])), slots[slot])));
+            return Ok(old);
+        }
+        self.replace(old);
+        self.put(slots, level)
+    }
+
+    /// A new plain or dense node.
+    fn put(&mut self, slots: &Slots, level: usize) -> Result<Entry, Full> {
+        let coded = dense::Coded::new(slots);
+        let few = self.shape.plain_when_few && self.count < FEW_NODES && self.trie.coded.load(Ordering::Relaxed) == 0;
+        let plain = few || level == 2 && coded.runs() > self.shape.plain_above;
+        let words = if plain { SLOTS } else { coded.words().len() };
+        let units = (words * size_of::<u32>()).div_ceil(UNIT) as u32;
+        let unit = self.words.take(&self.trie.words, units).ok_or(Full)?;
+        let node = if plain { Entry::plain(unit) } else { Entry::dense(unit) };
+        let there = self.trie.words.node(unit, words);
+        if plain {
+            there.iter().zip(slots).for_each(|(word, slot)| word.store(slot.0, Ordering::Relaxed));
+        } else {
+            there.iter().zip(coded.words()).for_each(|(word, new)| word.store(*new, Ordering::Relaxed));
+        }
+        self.note_fresh(Block { node, units });
+        Ok(node)
+    }
+
+    /// A sparse node, in place if only its values differ.
+    fn put_sparse(&mut self, coded: &sparse::Coded, old: Entry) -> Result<Entry, Full> {
+        let trie = self.trie.clone();
+        if old.is_node() && old.is_sparse() && old.class() == coded.class() && coded.same_runs(trie.sparse(old)) {
+            let start = old.unit() as usize * Arena::<std::sync::atomic::AtomicU16>::UNIT_WORDS;
+            let words = trie.sparse(old).iter().zip(coded.words()).enumerate();
+            let changed = words.filter(|(_, (there, new))| there.load(Ordering::Relaxed) != **new);
+            self.stores.extend(changed.map(|(at, (_, &new))| (Place::Half(start + at), Entry::leaf(u32::from(new)))));
+            return Ok(old);
+        }
+        let units = size_of_val(coded.words()).div_ceil(UNIT) as u32;
+        let unit = self.halves.take(&trie.halves, units).ok_or(Full)?;
+        let node = Entry::sparse(unit, coded.class());
+        trie.sparse(node).iter().zip(coded.words()).for_each(|(word, new)| word.store(*new, Ordering::Relaxed));
+        self.note_fresh(Block { node, units });
+        self.replace_all(old);
+        Ok(node)
+    }
+
+    fn note_fresh(&mut self, block: Block) {
+        self.count += 1;
+        if !block.node.is_plain() {
+            self.trie.coded.fetch_add(1, Ordering::Relaxed);
+        }
+        self.fresh.push(block);
+    }
+
+    /// Plans to give a node back, not those below.
+    fn replace(&mut self, node: Entry) {
+        let bytes = if node.is_sparse() { sparse::len_of(node.class()) * size_of::<u16>() } else { size_of_val(self.trie.node(node)) };
+        self.replaced.push(Block { node, units: bytes.div_ceil(UNIT) as u32 });
+    }
+
+    /// Plans to give a node back and all below.
+    fn replace_all(&mut self, node: Entry) {
+        if !node.is_node() {
+            return;
+        }
+        if !node.is_sparse() {
+            let (slots, _) = self.trie.slots(node);
+            slots.into_iter().for_each(|slot| self.replace_all(slot));
+        }
+        self.replace(node);
+    }
+
+    /// Forgets what was planned.
+    fn abandon(&mut self) {
+        self.stores.clear();
+        self.replaced.clear();
+        self.count -= self.fresh.len();
+        for block in std::mem::take(&mut self.fresh) {
+            if !block.node.is_plain() {
+                self.trie.coded.fetch_sub(1, Ordering::Relaxed);
+            }
+            self.give(block);
+        }
+    }
+
+    fn give(&mut self, block: Block) {
+        let space = if block.node.is_sparse() { &mut self.halves } else { &mut self.words };
+        space.give(block.node.unit(), block.units);
+    }
+}
