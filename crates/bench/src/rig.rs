@@ -10,7 +10,7 @@ use weir_fib::{Adjacency, Fib4Writer, Group, NeighborState, NexthopTable, Path};
 use weir_graph::{DropMap, Env, Graph, WorkerCounters};
 use weir_nodes::{Entry, Event, IcmpLimit, PortTx, Tables, names, transmit};
 use weir_port::TxQueue;
-use weir_port::interface::{Features, Input, Interface, InterfaceCounters, Kind};
+use weir_port::interface::{Input, Interface, InterfaceCounters, Kind};
 use weir_port::null::NullTx;
 use weir_ring::qsbr::Domain;
 use weir_ring::spsc::{self, Consumer, Producer};
@@ -289,7 +289,7 @@ fn tables(case: Case, map: &DropMap, sampled: bool) -> Tables {
         Err(error) => unreachable!("an empty table has room: {error}"),
     };
     for neighbor in 1..=4u8 {
-        let adjacency = Adjacency::neighbor(OUT, u32::from(Ipv4Addr::new(10, 2, 0, neighbor)), 1500, OURS.0);
+        let adjacency = Adjacency::neighbor(OUT, Ipv4Addr::new(10, 2, 0, neighbor).into(), 1500, OURS.0);
         adjacency.set_neighbor(NeighborState::Static, [2, 0, 0, 0, 1, neighbor]);
         let number = nexthops.add_adjacency(adjacency);
         let group = Group::new([Path::to(number)]).ok().and_then(|group| nexthops.acquire(group).ok()).unwrap_or(0);
@@ -316,20 +316,10 @@ fn entry(case: Case, map: &DropMap, index: u32, sampled: bool) -> Entry {
     };
     let looked_at = if case == Case::L2xcBeside { BESIDE } else { IN };
     let interface = Interface {
-        index,
-        name: format!("port{index}").into(),
-        kind: Kind::Port,
-        parent: None,
-        mac: OURS,
-        mtu: 1500,
         input,
-        table4: 0,
-        addresses: [].into(),
-        features: Features::default(),
         rx_taps: u32::from(sampled && index == looked_at),
-        tx_taps: 0,
         can_send: true,
-        counters: Arc::new(InterfaceCounters::new(1)),
+        ..Interface::at_rest(index, format!("port{index}").into(), Kind::Port, OURS, Arc::new(InterfaceCounters::new(1)))
     };
     Entry { interface, drops: [map.counters()].into() }
 }

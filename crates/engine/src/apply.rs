@@ -4,7 +4,7 @@
 //! backwards, and the router is as it was. A step changes the model (`weir_config::apply_to_model`),
 //! the master tables, and what workers hold; workers see it when the step publishes.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use ipnet::Ipv4Net;
@@ -359,7 +359,10 @@ impl Control {
             }
             let index = self.index_of(name);
             let mut deeds = Vec::new();
-            self.neighbors.forget(|place| place.interface == index && subnet.contains(&Ipv4Addr::from(place.address)), &mut deeds);
+            self.neighbors.forget(
+                |place| place.interface == index && matches!(place.address, IpAddr::V4(address) if subnet.contains(&address)),
+                &mut deeds,
+            );
             self.carry_out(deeds);
         }
     }

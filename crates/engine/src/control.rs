@@ -4,7 +4,7 @@
 //! for it. It keeps the master copy of the tables, changes it, and publishes a clone.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use weir_api::{EventBus, LinkEvent, Timestamp};
 use weir_config::{AdminState, Config};
 use weir_fib::{Adjacency, AdjacencyKind, Fib4Writer, Group, NeighborState, NexthopTable, Path};
 use weir_graph::{DropMap, NodeSpec};
-use weir_nodes::{Entry, Event, Tables, arp_hold_key};
+use weir_nodes::{Entry, Event, Tables, hold_key};
 use weir_port::interface::{Feature, Features, Input, Interface, InterfaceCounters, Kind};
 use weir_port::{LinkState, Port};
 use weir_ring::qsbr::{Domain, Published};
@@ -130,21 +130,16 @@ impl Control {
         if input == Input::Routed {
             features = features.with(Feature::Lookup);
         }
+        let kind = if wanted.is_loopback() { Kind::Loopback } else { Kind::Port };
+        let mac = wanted.mac.map_or(attached.mac, |mac| MacAddr(mac.0));
         let interface = Interface {
-            index: attached.index,
-            name: name.into(),
-            kind: if wanted.is_loopback() { Kind::Loopback } else { Kind::Port },
-            parent: None,
-            mac: wanted.mac.map_or(attached.mac, |mac| MacAddr(mac.0)),
             mtu: u32::from(wanted.mtu),
             input,
-            table4: 0,
             addresses: wanted.addresses.iter().map(|net| (u32::from(net.addr()), net.prefix_len())).collect(),
             features,
             rx_taps: if sampled { SFLOW_TAP } else { 0 },
-            tx_taps: 0,
             can_send: up && attached.link.up && attached.tx_queues > 0,
-            counters: attached.counters.clone(),
+            ..Interface::at_rest(attached.index, name.into(), kind, mac, attached.counters.clone())
         };
         let (place, drops) = (interface.index as usize, attached.drops.clone());
         if self.tables.interfaces.len() <= place {
@@ -257,7 +252,7 @@ impl Control {
     /// Events may be older than a change that took the interface or the subnet away: those are nobody's.
     fn take_event(&mut self, event: Event, now: u64, deeds: &mut Vec<Deed>) {
         let (Event::Wanted { interface, address } | Event::Heard { interface, address, .. }) = event;
-        if self.tables.interface(interface).is_none_or(|interface| interface.source_for(address).is_none()) {
+        if self.tables.interface(interface).is_none_or(|interface| !interface.is_near(address)) {
             return;
         }
         match event {
@@ -294,7 +289,7 @@ impl Control {
             match deed {
                 Deed::Create(_) | Deed::Update(..) => {}
                 Deed::Release(place) => {
-                    let key = arp_hold_key(place.interface, place.address);
+                    let key = hold_key(place.interface, place.address);
                     self.workers.iter_mut().for_each(|worker| worker.tell(Command::Release(key)));
                 }
                 Deed::Ask(place) => self.ask(place, MacAddr::BROADCAST),
@@ -311,7 +306,8 @@ impl Control {
         let number = self.nexthops.add_adjacency(adjacency);
         self.adjacencies.insert(place, number);
         let group = self.single(number);
-        if let Err(error) = self.set_route_soon(Ipv4Net::from(Ipv4Addr::from(place.address)), RouteSource::Neighbor, group) {
+        let IpAddr::V4(address) = place.address else { return };
+        if let Err(error) = self.set_route_soon(Ipv4Net::from(address), RouteSource::Neighbor, group) {
             tracing::warn!("{error}");
         }
     }
@@ -323,7 +319,9 @@ impl Control {
     }
 
     fn remove_neighbor(&mut self, place: Place) {
-        self.unset_route(Ipv4Net::from(Ipv4Addr::from(place.address)), RouteSource::Neighbor);
+        if let IpAddr::V4(address) = place.address {
+            self.unset_route(Ipv4Net::from(address), RouteSource::Neighbor);
+        }
         if let Some(number) = self.adjacencies.remove(&place) {
             self.nexthops.remove_adjacency(number);
         }
@@ -332,11 +330,12 @@ impl Control {
     /// Has a worker send an ARP request.
     fn ask(&mut self, place: Place, to: MacAddr) {
         let Some(interface) = self.tables.interface(place.interface).filter(|interface| interface.can_send) else { return };
-        let (Some(source), Some(mut packet)) = (interface.source_for(place.address), self.memory.any().alloc()) else { return };
+        let IpAddr::V4(address) = place.address else { return };
+        let (Some(source), Some(mut packet)) = (interface.source_for(address.into()), self.memory.any().alloc()) else { return };
         if !packet.set_len(build::ARP_FRAME) {
             return;
         }
-        build::arp_request(packet.data_mut(), interface.mac, source, place.address);
+        build::arp_request(packet.data_mut(), interface.mac, source, address.into());
         if let Some(destination) = packet.data_mut().get_mut(..6) {
             destination.copy_from_slice(&to.0);
         }

@@ -6,6 +6,7 @@
 //! a while, so that senders hear at once.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use weir_fib::NeighborState;
 use weir_wire::MacAddr;
@@ -14,7 +15,7 @@ use weir_wire::MacAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) interface: u32,
-    pub(crate) address: u32,
+    pub(crate) address: IpAddr,
 }
 
 /// What is known of a neighbour.
@@ -233,7 +234,7 @@ fn ask_again(place: Place, neighbor: &mut Neighbor, now: u64, deeds: &mut Vec<De
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place { interface: 1, address: 7 };
+    const PLACE: Place = Place { interface: 1, address: IpAddr::V4(std::net::Ipv4Addr::new(0, 0, 0, 7)) };
     const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 7]);
 
     /// Ticks once a tenth of a second up to `until`; returns what was to be done.

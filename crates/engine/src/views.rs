@@ -4,7 +4,7 @@
 //! need not be told and sFlow's counters stay what they were. The balance is never cleared.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::ops::Bound;
 use std::time::SystemTime;
 
@@ -315,7 +315,7 @@ impl weir_api::Router for Router {
             let aged = neighbor.state != NeighborState::Static;
             Some(weir_api::Neighbor {
                 interface: control.name_of(place.interface)?.to_owned(),
-                address: IpAddr::V4(Ipv4Addr::from(place.address)),
+                address: place.address,
                 mac: known.then(|| neighbor.mac.to_string()),
                 state,
                 age: aged.then(|| now.saturating_sub(neighbor.since) as f64 / 1e9),
@@ -623,7 +623,7 @@ fn path_view(control: &Control, path: &weir_fib::Path) -> weir_api::PathReply {
         AdjacencyKind::Glean => weir_api::Adjacency::Glean,
         AdjacencyKind::Blackhole | AdjacencyKind::Drop => weir_api::Adjacency::Drop,
     };
-    let next_hop = adjacency.filter(|_| kind == AdjacencyKind::Neighbor).map(|adjacency| IpAddr::V4(Ipv4Addr::from(adjacency.address)));
+    let next_hop = adjacency.filter(|_| kind == AdjacencyKind::Neighbor).map(|adjacency| adjacency.address);
     weir_api::PathReply {
         next_hop,
         interface: control.name_of(interface).map(str::to_owned),

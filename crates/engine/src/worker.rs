@@ -111,6 +111,8 @@ struct Lane {
     draining: bool,
     stopped: bool,
     next_expiry: u64,
+    /// What the control side made, until this turn's tables are at hand.
+    to_send: Vec<Pkt>,
 }
 
 /// How often held packets are looked at.
@@ -155,6 +157,7 @@ impl Worker {
             draining: false,
             stopped: false,
             next_expiry: 0,
+            to_send: Vec::new(),
         };
         let stats = Arc::default();
         Worker { number, graph, cache, reader, tables, commands, returned, events, control, waker, stats, clock, sleeps, lane }
@@ -199,6 +202,9 @@ impl Worker {
         let Worker { number, graph, cache, reader, tables, events, control, clock, lane, stats, .. } = self;
         let Some(guard) = reader.guard() else { return 0 };
         let mut env = Env { world: tables.load(&guard), now: clock.now(), cache, events, event_sent: false };
+        for packet in lane.to_send.drain(..) {
+            graph.originate_out(env.world, packet);
+        }
         let inhaled = if lane.draining { 0 } else { lane.inhale(graph, &mut env) };
         if env.now >= lane.next_expiry {
             lane.next_expiry = env.now + EXPIRY_INTERVAL;
@@ -233,7 +239,7 @@ impl Worker {
                 lane.handoff_out[worker] = Some((ring, waker));
             }
             Command::Release(key) => self.graph.release(key),
-            Command::Send(packet) => self.graph.originate_out(packet),
+            Command::Send(packet) => lane.to_send.push(packet),
             Command::Trace(request) => self.graph.trace(request),
             Command::Drain => self.drain(),
             Command::Stop => lane.stopped = true,

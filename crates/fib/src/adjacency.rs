@@ -5,6 +5,7 @@
 //! control thread completes, moves or fails a neighbour with one store while workers forward, and a
 //! worker never sees the address of one moment with the state of another.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What an adjacency does with packets.
@@ -63,8 +64,8 @@ pub struct Adjacency {
     pub kind: AdjacencyKind,
     /// Index of the interface that packets leave by (for `Local`: that the address is on).
     pub interface: u32,
-    /// IPv4 address of the neighbour, in host order; 0 when it has none.
-    pub address: u32,
+    /// Address of the neighbour; unspecified when it has none.
+    pub address: IpAddr,
     /// The longest layer 3 packet that it takes, in bytes.
     pub mtu: u32,
     /// MAC address that packets are sent from.
@@ -79,11 +80,14 @@ pub struct Adjacency {
     rewrite: AtomicU64,
 }
 
+/// What stands for the address of what is no neighbour.
+const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
 /// Bytes of an Ethernet header.
 const ETHERNET: u32 = 14;
 
 impl Adjacency {
-    fn new(kind: AdjacencyKind, interface: u32, address: u32, mtu: u32, source_mac: [u8; 6]) -> Adjacency {
+    fn new(kind: AdjacencyKind, interface: u32, address: IpAddr, mtu: u32, source_mac: [u8; 6]) -> Adjacency {
         let [a, b, source_end @ ..] = source_mac;
         Adjacency {
             kind,
@@ -100,32 +104,32 @@ impl Adjacency {
 
     /// A neighbour behind an interface, not known yet.
     #[must_use]
-    pub fn neighbor(interface: u32, address: u32, mtu: u32, source_mac: [u8; 6]) -> Adjacency {
+    pub fn neighbor(interface: u32, address: IpAddr, mtu: u32, source_mac: [u8; 6]) -> Adjacency {
         Adjacency::new(AdjacencyKind::Neighbor, interface, address, mtu, source_mac)
     }
 
     /// A connected subnet.
     #[must_use]
     pub fn glean(interface: u32, mtu: u32, source_mac: [u8; 6]) -> Adjacency {
-        Adjacency::new(AdjacencyKind::Glean, interface, 0, mtu, source_mac)
+        Adjacency::new(AdjacencyKind::Glean, interface, NO_ADDRESS, mtu, source_mac)
     }
 
     /// The router's own addresses on an interface.
     #[must_use]
     pub fn local(interface: u32) -> Adjacency {
-        Adjacency::new(AdjacencyKind::Local, interface, 0, 0, [0; 6])
+        Adjacency::new(AdjacencyKind::Local, interface, NO_ADDRESS, 0, [0; 6])
     }
 
     /// A silent end.
     #[must_use]
     pub fn blackhole() -> Adjacency {
-        Adjacency::new(AdjacencyKind::Blackhole, 0, 0, 0, [0; 6])
+        Adjacency::new(AdjacencyKind::Blackhole, 0, NO_ADDRESS, 0, [0; 6])
     }
 
     /// An end that tells the sender.
     #[must_use]
     pub fn unreachable() -> Adjacency {
-        Adjacency::new(AdjacencyKind::Drop, 0, 0, 0, [0; 6])
+        Adjacency::new(AdjacencyKind::Drop, 0, NO_ADDRESS, 0, [0; 6])
     }
 
     /// The same neighbour, with what is known of it, under another MTU and source address.
@@ -228,7 +232,7 @@ mod tests {
 
     #[test]
     fn address_and_state_change_together() {
-        let neighbor = Adjacency::neighbor(3, 0x0a00_0001, 1500, [2, 0, 0, 0, 0, 1]);
+        let neighbor = Adjacency::neighbor(3, Ipv4Addr::new(10, 0, 0, 1).into(), 1500, [2, 0, 0, 0, 0, 1]);
         assert_eq!((neighbor.state(), neighbor.rewrite(), neighbor.mac()), (NeighborState::Incomplete, None, [0; 6]));
         use NeighborState::{Failed, Incomplete, Probe, Reachable, Stale, Static};
         for (state, usable) in [(Failed, false), (Reachable, true), (Stale, true), (Probe, true), (Static, true), (Incomplete, false)] {
@@ -245,7 +249,7 @@ mod tests {
         neighbor.set_state(Reachable);
         assert_eq!(neighbor.rewrite(), Some(MAC));
         let twin = neighbor.with_link(9000, [2, 0, 0, 0, 0, 2]);
-        assert_eq!((twin.rewrite(), twin.mtu, twin.address), (Some(MAC), 9000, 0x0a00_0001));
+        assert_eq!((twin.rewrite(), twin.mtu, twin.address), (Some(MAC), 9000, IpAddr::from([10, 0, 0, 1])));
     }
 
     #[test]

@@ -364,7 +364,10 @@ mod tests {
     fn table(neighbors: u32) -> NexthopTable {
         let mut table = NexthopTable::new();
         for n in 1..=neighbors {
-            assert_eq!(table.add_adjacency(Adjacency::neighbor(n, 0x0a00_0000 + n, 1500, [2, 0, 0, 0, 0, 1])), n);
+            assert_eq!(
+                table.add_adjacency(Adjacency::neighbor(n, std::net::Ipv4Addr::from(0x0a00_0000 + n).into(), 1500, [2, 0, 0, 0, 0, 1])),
+                n
+            );
         }
         table
     }
@@ -456,7 +459,8 @@ mod tests {
             assert_eq!(nexthops.adjacency(1).unwrap().rewrite(), Some([6; 6]));
         }
         assert!(
-            table.replace_adjacency(1, Adjacency::neighbor(1, 1, 9000, [2; 6])) && !table.replace_adjacency(DROP, Adjacency::blackhole())
+            table.replace_adjacency(1, Adjacency::neighbor(1, std::net::Ipv4Addr::from(1).into(), 9000, [2; 6]))
+                && !table.replace_adjacency(DROP, Adjacency::blackhole())
         );
         assert_eq!((old.adjacency(1).unwrap().mtu, table.snapshot().adjacency(1).unwrap().mtu), (1500, 9000));
     }

@@ -103,12 +103,13 @@ pub struct GraphBuilder<W: World> {
     specs: Vec<NodeSpec>,
     steps: Vec<Option<Box<dyn Step<W>>>>,
     taps: Vec<Box<dyn Tap<W>>>,
+    outputs: Vec<&'static str>,
     limits: HoldLimits,
 }
 
 impl<W: World> Default for GraphBuilder<W> {
     fn default() -> Self {
-        GraphBuilder { specs: Vec::new(), steps: Vec::new(), taps: Vec::new(), limits: HoldLimits::default() }
+        GraphBuilder { specs: Vec::new(), steps: Vec::new(), taps: Vec::new(), outputs: Vec::new(), limits: HoldLimits::default() }
     }
 }
 
@@ -149,6 +150,14 @@ impl<W: World> GraphBuilder<W> {
         &self.specs
     }
 
+    /// Names the nodes that stand before the drivers or in their place: what leaves by an interface goes to
+    /// the one that [`World::output`] tells. Such a node sends on to port-tx what a driver shall take.
+    #[must_use]
+    pub fn outputs(mut self, nodes: &[&'static str]) -> Self {
+        self.outputs = nodes.to_vec();
+        self
+    }
+
     /// Which (node, reason) pairs this graph counts.
     #[must_use]
     pub fn drop_map(&self) -> DropMap {
@@ -173,9 +182,11 @@ impl<W: World> GraphBuilder<W> {
             let nexts = spec.nexts.iter().map(|&next| place(spec.name, next)).collect::<Result<_, _>>()?;
             slots.push(Slot { step, queue: Vector::with_capacity(2 * VECTOR), nexts });
         }
+        let output_nodes = self.outputs.iter().map(|&next| place("outputs", next)).collect::<Result<_, _>>()?;
         Ok(Graph {
             specs: self.specs,
             slots,
+            output_nodes,
             pending: 0,
             spare: Vector::with_capacity(2 * VECTOR),
             verdicts: Box::new([Verdict::CONSUME; VECTOR]),
@@ -198,6 +209,8 @@ impl<W: World> GraphBuilder<W> {
 pub struct Graph<W: World> {
     specs: Vec<NodeSpec>,
     slots: Vec<Slot<W>>,
+    /// The nodes that [`World::output`] counts from 1.
+    output_nodes: Vec<u8>,
     /// Bit `n` set: node `n` has packets.
     pending: u64,
     spare: Vector,
@@ -279,13 +292,13 @@ impl<W: World> Graph<W> {
     /// Takes in a packet that another worker handed over for the interface in its `aux` word.
     #[inline]
     pub fn hand_in(&mut self, packet: Pkt) {
-        self.leave_one(packet);
+        self.output(packet.aux()).push(packet);
     }
 
     /// Takes in a packet that the control side made for the interface in its `aux` word.
-    pub fn originate_out(&mut self, packet: Pkt) {
+    pub fn originate_out(&mut self, world: &W, packet: Pkt) {
         self.counters.totals.originated.add(1);
-        self.leave_one(packet);
+        self.leave_one(world, packet);
     }
 
     /// Runs nodes until none has packets.
@@ -371,7 +384,7 @@ impl<W: World> Graph<W> {
     /// Moves the first `count` packets to where the node wants them.
     fn carry_out(&mut self, env: &mut Env<'_, W>, node: usize, packets: &mut Vector, count: usize, outcome: Outcome) {
         let verdict = match outcome {
-            Outcome::AllOut(interface) => return self.leave(interface, packets, count),
+            Outcome::AllOut(interface) => return self.leave(env.world, interface, packets, count),
             Outcome::All(verdict) => Some(verdict),
             Outcome::Each => {
                 let first = self.verdicts[0];
@@ -379,11 +392,13 @@ impl<W: World> Graph<W> {
             }
         };
         match verdict.map(Verdict::kind) {
-            Some(VerdictKind::To(next)) if count == packets.len() => {
+            Some(VerdictKind::To(next)) if count == packets.len() && !self.is_stage(self.next(node, next)) => {
                 let entry = self.next(node, next);
                 self.enqueue(entry, packets);
             }
-            Some(VerdictKind::Out) if let Some(interface) = one_output(&packets[..count]) => self.leave(interface, packets, count),
+            Some(VerdictKind::Out) if let Some(interface) = one_output(&packets[..count]) => {
+                self.leave(env.world, interface, packets, count)
+            }
             Some(_) => self.carry_run(env, node, verdict, &mut packets.drain_front(count), count),
             None => self.carry_each(env, node, packets, count),
         }
@@ -406,12 +421,15 @@ impl<W: World> Graph<W> {
         match verdict.map(Verdict::kind) {
             Some(VerdictKind::To(next)) => {
                 let entry = self.next(node, next);
+                if self.is_stage(entry) {
+                    return packets.for_each(|packet| self.output(packet.aux()).push(packet));
+                }
                 if let Some(slot) = self.slots.get_mut(entry) {
                     slot.queue.extend(packets);
                     self.pending |= 1 << entry;
                 }
             }
-            Some(VerdictKind::Out) => packets.for_each(|packet| self.leave_one(packet)),
+            Some(VerdictKind::Out) => packets.for_each(|packet| self.leave_one(env.world, packet)),
             Some(VerdictKind::Drop(reason)) => packets.for_each(|packet| self.drop_one(env, node, reason, packet)),
             Some(VerdictKind::Consume) | None => {
                 self.counters.totals.consumed.add(run as u64);
@@ -420,6 +438,13 @@ impl<W: World> Graph<W> {
             Some(VerdictKind::Hold(place)) => packets.for_each(|packet| self.hold(env, node, place, packet)),
             Some(VerdictKind::Replicate(place)) => packets.for_each(|packet| self.replicate(env, node, place, packet)),
         }
+    }
+
+    /// Whether a node is a stage that the engine runs: what goes there leaves by the driver of the interface
+    /// in its `aux` word.
+    #[inline(always)]
+    fn is_stage(&self, node: usize) -> bool {
+        self.slots.get(node).is_some_and(|slot| slot.step.is_none())
     }
 
     #[inline(always)]
@@ -455,7 +480,17 @@ impl<W: World> Graph<W> {
         &mut self.outputs[place]
     }
 
-    fn leave(&mut self, interface: u32, packets: &mut Vector, count: usize) {
+    /// The node that takes what leaves by an interface; `None` when a driver does.
+    #[inline(always)]
+    fn output_node(&self, world: &W, interface: u32) -> Option<usize> {
+        let number = world.output(interface);
+        if number == 0 { None } else { self.output_nodes.get(number as usize - 1).map(|&node| node as usize) }
+    }
+
+    fn leave(&mut self, world: &W, interface: u32, packets: &mut Vector, count: usize) {
+        if let Some(node) = self.output_node(world, interface) {
+            return self.divert(node, interface, packets, count);
+        }
         if count == packets.len() {
             self.output(interface).take_all(packets);
         } else {
@@ -463,8 +498,25 @@ impl<W: World> Graph<W> {
         }
     }
 
-    fn leave_one(&mut self, packet: Pkt) {
-        self.output(packet.aux()).push(packet);
+    fn leave_one(&mut self, world: &W, packet: Pkt) {
+        match self.output_node(world, packet.aux()) {
+            Some(node) => self.enqueue_one(node, packet),
+            None => self.output(packet.aux()).push(packet),
+        }
+    }
+
+    /// Packets for an interface that a node stands before; it finds the interface in the `aux` word.
+    fn divert(&mut self, node: usize, interface: u32, packets: &mut Vector, count: usize) {
+        for packet in packets.iter_mut().take(count) {
+            packet.set_aux(interface);
+        }
+        if count == packets.len() {
+            return self.enqueue(node, packets);
+        }
+        if let Some(slot) = self.slots.get_mut(node) {
+            slot.queue.extend(packets.drain_front(count));
+            self.pending |= 1 << node;
+        }
     }
 
     /// Sends on what the node originated and forgets its lists.
@@ -484,8 +536,9 @@ impl<W: World> Graph<W> {
 
     fn send_on(&mut self, env: &mut Env<'_, W>, node: usize, verdict: Verdict, packet: Pkt) {
         match verdict.kind() {
+            VerdictKind::To(next) if self.is_stage(self.next(node, next)) => self.output(packet.aux()).push(packet),
             VerdictKind::To(next) => self.enqueue_one(self.next(node, next), packet),
-            VerdictKind::Out => self.leave_one(packet),
+            VerdictKind::Out => self.leave_one(env.world, packet),
             VerdictKind::Drop(reason) => self.drop_one(env, node, reason, packet),
             _ => {
                 self.counters.totals.consumed.add(1);

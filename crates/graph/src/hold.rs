@@ -11,8 +11,8 @@ use weir_buf::{Flags, Pkt};
 pub struct HoldKey {
     /// Kind of answer and interface, as the node sees fit.
     pub kind: u32,
-    /// The thing itself, for example an IPv4 address.
-    pub what: u64,
+    /// The thing itself, for example an address.
+    pub what: u128,
 }
 
 /// How much may wait, and how long.

@@ -25,6 +25,10 @@ pub trait World: Send + Sync + 'static {
 
     /// Which taps look at what is dropped.
     fn drop_taps(&self) -> u32;
+
+    /// The node that takes what leaves by an interface: a number in the graph's list of output nodes
+    /// (`GraphBuilder::outputs`), counted from 1; 0 for a port, whose driver takes it.
+    fn output(&self, interface: u32) -> u8;
 }
 
 /// A node's entry in the catalogue.

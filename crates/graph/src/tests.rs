@@ -26,7 +26,15 @@ impl World for Toy {
     fn drop_taps(&self) -> u32 {
         self.taps
     }
+    fn output(&self, interface: u32) -> u8 {
+        u8::from(interface == GUARDED || interface == VIRTUAL)
+    }
 }
+
+/// An interface with a node before its driver.
+const GUARDED: u32 = 20;
+/// An interface that is a node, and sends by interface 7.
+const VIRTUAL: u32 = 21;
 
 const KEY: HoldKey = HoldKey { kind: 1, what: 42 };
 
@@ -62,6 +70,11 @@ impl Node<Toy> for Decider {
                     Verdict::CONSUME
                 }
                 Some(5) => Verdict::to(Next(1)),
+                Some(&by @ (20 | 21)) => {
+                    packet.set_aux(u32::from(by));
+                    Verdict::OUT
+                }
+                Some(22) => cx.replicate([(Verdict::OUT, VIRTUAL), (Verdict::OUT, GUARDED)]),
                 Some(_) => Verdict::CONSUME,
             };
         }
@@ -79,6 +92,28 @@ impl Node<Toy> for End {
         Outcome::AllOut(9)
     }
 }
+
+/// Stands before the drivers of some interfaces.
+struct Guard;
+
+impl Node<Toy> for Guard {
+    const SPEC: NodeSpec = NodeSpec { name: "guard", about: "Passes on, or sends by another.", nexts: &["stage"], reasons: &[] };
+
+    #[inline(always)]
+    fn process(&mut self, _: &mut Cx<'_, Toy>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+        for (packet, verdict) in packets.iter_mut().zip(verdicts) {
+            *verdict = if packet.aux() == VIRTUAL {
+                packet.set_aux(7);
+                Verdict::OUT
+            } else {
+                Verdict::to(Next(0))
+            };
+        }
+        Outcome::Each
+    }
+}
+
+const STAGE: NodeSpec = NodeSpec { name: "stage", about: "The driver's.", nexts: &[], reasons: &[] };
 
 struct Marker(Arc<Mutex<Vec<(Point, usize, bool)>>>);
 
@@ -114,7 +149,8 @@ impl Bench {
         let pool = Pool::new(PoolConfig { chunks: 2048, hugepages: Hugepages::Off }).unwrap();
         let (producer, trace) = spsc::ring(64);
         let limits = HoldLimits { keys: 2, per_key: 3, time: 100 };
-        let builder = GraphBuilder::default().node(Decider).node(End).tap(tap).hold_limits(limits);
+        let builder =
+            GraphBuilder::default().node(Decider).node(End).node(Guard).stage(STAGE).outputs(&["guard"]).tap(tap).hold_limits(limits);
         let world = Toy { drops: builder.drop_map().counters(), taps };
         let graph = builder.build(0, producer).unwrap();
         Bench { cache: PktCache::new(&pool), pool, graph, world, events: spsc::ring(2), trace, seen: Arc::default() }
@@ -174,6 +210,22 @@ fn every_verdict_is_carried_out_and_counted() {
     let place = map.pairs().iter().position(|&pair| pair == ("decider", DropReason::TooShort)).unwrap();
     assert_eq!(bench.world.drops.get(place), 1);
     bench.balance();
+}
+
+#[test]
+fn what_leaves_passes_the_node_before_the_driver() {
+    let mut bench = Bench::new(0);
+    for (bytes, left) in [
+        (vec![20; 256], vec![(20, 256)]),
+        (vec![21; 256], vec![(7, 256)]),
+        (vec![20, 1, 21, 20], vec![(7, 2), (20, 2)]),
+        (vec![22, 22], vec![(7, 2), (20, 2)]),
+    ] {
+        bench.run(0, &bytes);
+        assert_eq!(bench.collect(), left);
+        bench.balance();
+    }
+    assert_eq!(bench.graph.counters().nodes[2].packets.get(), 256 + 256 + 3 + 4);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! The control side decides what to believe; this node only refuses what can never be true and keeps
 //! a storm of the same news to one event a second.
 
+use std::net::Ipv4Addr;
+
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::Interface;
@@ -82,7 +84,12 @@ impl ArpInput {
         let mac = mac.iter().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte));
         let key = (u64::from(said.sender) << 32 | u64::from(interface.index)) ^ mac.rotate_left(20) ^ u64::from(ours);
         if self.told.is_new(key, cx.now) {
-            cx.event(Event::Heard { interface: interface.index, address: said.sender, mac: said.sender_mac, to_us: ours });
+            cx.event(Event::Heard {
+                interface: interface.index,
+                address: Ipv4Addr::from(said.sender).into(),
+                mac: said.sender_mac,
+                to_us: ours,
+            });
         }
         Ok(())
     }

@@ -3,6 +3,8 @@
 //! The packet is held; the neighbour is asked at once, at most once a second, and the control side
 //! is told, which asks again, creates the neighbour when it answers, and lets the packets go on.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use weir_buf::Pkt;
 use weir_fib::AdjacencyKind;
 use weir_graph::{Cx, DropReason, HoldKey, Next, Node, NodeSpec, Outcome, Verdict};
@@ -25,8 +27,12 @@ const IP4_LOOKUP: Next = Next(0);
 
 /// The hold queue of packets that wait for a neighbour.
 #[must_use]
-pub fn hold_key(interface: u32, address: u32) -> HoldKey {
-    HoldKey { kind: interface, what: u64::from(address) }
+pub fn hold_key(interface: u32, address: IpAddr) -> HoldKey {
+    let what = match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    };
+    HoldKey { kind: interface, what: what.into() }
 }
 
 impl Node<Tables> for Ip4Glean {
@@ -49,16 +55,16 @@ impl Node<Tables> for Ip4Glean {
 impl Ip4Glean {
     fn glean(&mut self, cx: &mut Cx<'_, Tables>, packet: &Pkt) -> Verdict {
         let Some(adjacency) = cx.world.nexthops.adjacency(packet.aux()) else { return Verdict::drop(DropReason::NoRoute) };
-        let address = match adjacency.kind {
-            AdjacencyKind::Neighbor => adjacency.address,
+        let address = match (adjacency.kind, adjacency.address) {
+            (AdjacencyKind::Neighbor, IpAddr::V4(address)) => address.into(),
             _ => Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.destination()),
         };
         let interface = adjacency.interface;
         if self.asked.is_new(u64::from(interface) << 32 | u64::from(address), cx.now) {
-            cx.event(Event::Wanted { interface, address });
+            cx.event(Event::Wanted { interface, address: Ipv4Addr::from(address).into() });
             ask(cx, interface, address);
         }
-        cx.hold(hold_key(interface, address), IP4_LOOKUP)
+        cx.hold(hold_key(interface, Ipv4Addr::from(address).into()), IP4_LOOKUP)
     }
 }
 

@@ -38,7 +38,7 @@ mod tables;
 
 pub use flow_hash::flow_hash4;
 pub use icmp4_error::IcmpLimit;
-pub use ip4_glean::hold_key as arp_hold_key;
+pub use ip4_glean::hold_key;
 pub use port_tx::{PortTx, transmit};
 pub use tables::{Entry, Event, Tables};
 

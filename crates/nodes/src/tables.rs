@@ -4,9 +4,10 @@
 //! whole turn. What changes while workers read changes atomically inside: routes in the FIB, the
 //! state of a neighbour, counters.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use weir_fib::{AdjacencyKind, Fib4, Nexthops};
+use weir_fib::{AdjacencyKind, Fib4, Fib6, Nexthops};
 use weir_graph::{DropCounters, World};
 use weir_port::interface::{Input, Interface};
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
@@ -29,6 +30,8 @@ pub struct Tables {
     pub interfaces: Vec<Option<Arc<Entry>>>,
     /// IPv4 routes by table number.
     pub fib4: Vec<Arc<Fib4>>,
+    /// IPv6 routes by table number.
+    pub fib6: Vec<Arc<Fib6>>,
     /// Where routes lead.
     pub nexthops: Nexthops,
     /// Taps on what is dropped.
@@ -78,7 +81,7 @@ impl Tables {
     #[inline]
     #[must_use]
     pub fn fib4_of(&self, interface: u32) -> Option<&Fib4> {
-        let table = self.interface(interface).map_or(0, |interface| interface.table4);
+        let table = self.interface(interface).map_or(0, |interface| interface.table);
         self.fib4.get(table as usize).map(|fib| &**fib)
     }
 }
@@ -90,15 +93,15 @@ pub enum Event {
     Wanted {
         /// The interface it is behind.
         interface: u32,
-        /// Its IPv4 address.
-        address: u32,
+        /// Its address.
+        address: IpAddr,
     },
     /// A neighbour said who it is.
     Heard {
         /// The interface it is behind.
         interface: u32,
-        /// Its IPv4 address.
-        address: u32,
+        /// Its address.
+        address: IpAddr,
         /// Its MAC address.
         mac: MacAddr,
         /// Whether it spoke to us (a reply, or a request for our address); else it is only believed
@@ -128,5 +131,10 @@ impl World for Tables {
     #[inline]
     fn drop_taps(&self) -> u32 {
         self.drop_taps
+    }
+
+    #[inline(always)]
+    fn output(&self, interface: u32) -> u8 {
+        self.interface(interface).map_or(0, |interface| interface.output as u8)
     }
 }

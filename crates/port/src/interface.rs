@@ -5,6 +5,7 @@
 //! `Port`; bonds, sub-interfaces, loopbacks and bridge interfaces name their parent. The index is
 //! stable: it survives changes of the configuration and restarts, and is what sFlow reports.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use weir_ring::Padded;
@@ -51,6 +52,15 @@ pub enum Input {
     Routed,
     /// Nothing is configured that could take it.
     Unused,
+}
+
+/// What takes a frame that leaves by an interface: its driver, or a node that finds the way to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Output {
+    /// The driver of a port.
+    #[default]
+    Driver = 0,
 }
 
 /// The places on an interface where something can be attached, in the order in which a packet meets
@@ -208,10 +218,14 @@ pub struct Interface {
     pub mtu: u32,
     /// What is done with what comes in.
     pub input: Input,
-    /// Table (VRF) for IPv4.
-    pub table4: u32,
+    /// What takes that which leaves.
+    pub output: Output,
+    /// Table (VRF) that routes what comes in; the same number for IPv4 and IPv6.
+    pub table: u32,
     /// Own IPv4 addresses and their prefix lengths.
     pub addresses: Arc<[(u32, u8)]>,
+    /// Own IPv6 addresses and their prefix lengths, the link-local one among them.
+    pub addresses6: Arc<[(u128, u8)]>,
     /// What is attached.
     pub features: Features,
     /// Taps on what comes in.
@@ -225,16 +239,60 @@ pub struct Interface {
 }
 
 impl Interface {
+    /// An interface that nothing is done with yet.
+    #[must_use]
+    pub fn at_rest(index: u32, name: Arc<str>, kind: Kind, mac: MacAddr, counters: Arc<InterfaceCounters>) -> Interface {
+        Interface {
+            index,
+            name,
+            kind,
+            parent: None,
+            mac,
+            mtu: 1500,
+            input: Input::Unused,
+            output: Output::Driver,
+            table: 0,
+            addresses: [].into(),
+            addresses6: [].into(),
+            features: Features::default(),
+            rx_taps: 0,
+            tx_taps: 0,
+            can_send: false,
+            counters,
+        }
+    }
+
     /// Whether `address` is one of the interface's own.
     #[must_use]
     pub fn owns(&self, address: u32) -> bool {
         self.addresses.iter().any(|&(own, _)| own == address)
     }
 
+    /// Whether a neighbour at `address` would be behind this interface.
+    #[must_use]
+    pub fn is_near(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => self.source_for(address.into()).is_some(),
+            IpAddr::V6(address) => self.source_for6(address.into()).is_some(),
+        }
+    }
+
     /// Whether `address` lies in one of the interface's subnets.
     #[must_use]
     pub fn reaches(&self, address: u32) -> bool {
         self.source_for(address).is_some()
+    }
+
+    /// Whether `address` is one of the interface's own.
+    #[must_use]
+    pub fn owns6(&self, address: u128) -> bool {
+        self.addresses6.iter().any(|&(own, _)| own == address)
+    }
+
+    /// The own IPv6 address to speak from to a neighbour at `address`: one of the same subnet.
+    #[must_use]
+    pub fn source_for6(&self, address: u128) -> Option<u128> {
+        self.addresses6.iter().find(|&&(own, len)| (own ^ address) & mask6(len) == 0).map(|&(own, _)| own)
     }
 
     /// The own address to speak from to a neighbour at `address`.
@@ -250,12 +308,19 @@ pub fn mask(len: u8) -> u32 {
     u32::MAX.checked_shl(32 - u32::from(len.min(32))).unwrap_or(0)
 }
 
+/// The mask of an IPv6 prefix length.
+#[must_use]
+pub fn mask6(len: u8) -> u128 {
+    u128::MAX.checked_shl(128 - u32::from(len.min(128))).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn masks_and_subnets() {
+        assert_eq!((mask6(0), mask6(64), mask6(128)), (0, u128::MAX << 64, u128::MAX));
         assert_eq!((mask(0), mask(24), mask(32), mask(200)), (0, 0xffff_ff00, u32::MAX, u32::MAX));
     }
 

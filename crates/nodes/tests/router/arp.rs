@@ -2,7 +2,7 @@
 
 use weir_fib::NeighborState;
 use weir_graph::{DropReason, HoldLimits};
-use weir_nodes::{Event, arp_hold_key};
+use weir_nodes::{Event, hold_key};
 use weir_wire::{ArpPacket, EtherType, EthernetHeader, MacAddr, build};
 
 use crate::rig::*;
@@ -20,7 +20,7 @@ fn arp(frame: &[u8]) -> (EthernetHeader, ArpPacket) {
 }
 
 fn heard(address: &str, mac: MacAddr, to_us: bool) -> Event {
-    Event::Heard { interface: WEST, address: ip(address), mac, to_us }
+    Event::Heard { interface: WEST, address: crate::rig::address(address), mac, to_us }
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn an_unknown_neighbour_is_asked_for_once_a_second_and_packets_wait() {
         assert_eq!((interface, ethernet.destination, ethernet.source), (EAST, MacAddr::BROADCAST, our_mac(EAST)));
         assert_eq!((arp.operation(), arp.sender_mac, arp.sender()), (ArpPacket::REQUEST, our_mac(EAST), ip("10.0.2.1")));
         assert_eq!((arp.target_mac, arp.target()), (MacAddr::ZERO, ip(asked)));
-        assert_eq!(router.events(), [Event::Wanted { interface: EAST, address: ip(asked) }]);
+        assert_eq!(router.events(), [Event::Wanted { interface: EAST, address: crate::rig::address(asked) }]);
         router.now += SECOND - 1;
         assert!(router.send(WEST, &frame).is_empty() && router.events().is_empty());
         router.now += 1;
@@ -140,7 +140,7 @@ fn waiting_packets_go_on_in_order_when_the_neighbour_answers() {
     router.send_all(WEST, &frames);
     router.neighbor(EAST, "10.0.2.77", 1500);
     router.publish();
-    router.graph.release(arp_hold_key(EAST, ip("10.0.2.77")));
+    router.graph.release(hold_key(EAST, crate::rig::address("10.0.2.77")));
     // One that comes in the same turn stays behind those that waited.
     let sent = router.send(WEST, &frame(10));
     let numbers: Vec<u8> = sent.iter().map(|(_, frame)| frame[42]).collect();
@@ -171,9 +171,9 @@ fn a_neighbour_that_fails_answers_for_those_who_waited() {
     let mut router = Router::default();
     let frames = vec![build::udp4(&through("198.19.0.5"), &[1; 30]); 5];
     router.send_all(WEST, &frames);
-    let adjacency = router.nexthops.adjacencies().find(|(_, end)| end.address == ip("10.0.2.9")).unwrap().0;
+    let adjacency = router.nexthops.adjacencies().find(|(_, end)| end.address == crate::rig::address("10.0.2.9")).unwrap().0;
     router.set_neighbor(adjacency, NeighborState::Failed);
-    router.graph.release(arp_hold_key(EAST, ip("10.0.2.9")));
+    router.graph.release(hold_key(EAST, crate::rig::address("10.0.2.9")));
     let sent = router.turn();
     assert_eq!(sent.len(), 5);
     for (interface, frame) in sent {
@@ -188,7 +188,7 @@ fn a_neighbour_that_fails_answers_for_those_who_waited() {
 fn nobody_waits_twice() {
     let mut router = Router::default();
     router.send(WEST, &build::udp4(&through("10.0.2.77"), &[]));
-    router.graph.release(arp_hold_key(EAST, ip("10.0.2.77")));
+    router.graph.release(hold_key(EAST, crate::rig::address("10.0.2.77")));
     router.turn();
     assert_eq!(router.drops(), [("ip4-glean", DropReason::HostUnreachable, WEST, 1)]);
 }

@@ -170,7 +170,7 @@ fn a_failed_path_moves_its_flows_and_no_others() {
     let mut router = Router::default();
     let frame = |flow: u16| build::udp4(&Ends { source_port: flow, ..through("172.16.0.1") }, &[]);
     let before: Vec<u32> = (0..200).map(|flow| router.send_one(WEST, &frame(flow)).0).collect();
-    let south = router.nexthops.adjacencies().find(|(_, end)| end.address == ip("10.0.3.2")).unwrap().0;
+    let south = router.nexthops.adjacencies().find(|(_, end)| end.address == crate::rig::address("10.0.3.2")).unwrap().0;
     router.nexthops.set_up(south, false);
     router.publish();
     assert!((0..200).all(|flow| router.send_one(WEST, &frame(flow)).0 == EAST));

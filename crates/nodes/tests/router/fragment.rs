@@ -172,7 +172,7 @@ fn pieces_wait_together_for_their_neighbour() {
     assert_eq!(router.send(WEST, &frame).len(), 1, "the question");
     router.neighbor(EAST, "10.0.2.50", 500);
     router.publish();
-    router.graph.release(weir_nodes::arp_hold_key(EAST, ip("10.0.2.50")));
+    router.graph.release(weir_nodes::hold_key(EAST, crate::rig::address("10.0.2.50")));
     let sent = router.turn();
     let (_, payload, last) = together(&sent, 500);
     assert!(last && payload == frame[34..]);

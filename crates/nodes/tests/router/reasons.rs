@@ -169,7 +169,7 @@ fn reach(node: &str, reason: DropReason, how: How) -> Router {
         How::Frame(interface, frame) => drop(router.send(interface, &frame)),
         How::Deed(deed) => deed(&mut router),
         How::Before(frame, neighbor) => {
-            let is_it = |address| neighbor.is_some_and(|neighbor| address == ip(neighbor));
+            let is_it = |address| neighbor.is_some_and(|neighbor| address == crate::rig::address(neighbor));
             let adjacency = router.nexthops.adjacencies().find(|(_, end)| is_it(end.address)).map_or(9999, |(number, _)| number);
             let mut packet = router.packet(&frame);
             packet.set_interface(WEST);

@@ -22,7 +22,7 @@ use weir_fib::{Adjacency, Fib4Writer, Group, NeighborState, NexthopTable, Path};
 use weir_graph::{DropMap, DropReason, Env, Graph, HoldLimits, TraceStep};
 use weir_nodes::{Entry, Event, IcmpLimit, PortTx, Tables, names, transmit};
 use weir_port::TxQueue;
-use weir_port::interface::{Features, Input, Interface, InterfaceCounters, Kind};
+use weir_port::interface::{Input, Interface, InterfaceCounters, Kind};
 use weir_ring::qsbr::Domain;
 use weir_ring::spsc::{self, Consumer, Producer};
 use weir_wire::MacAddr;
@@ -47,6 +47,10 @@ pub(crate) fn our_mac(interface: u32) -> MacAddr {
 /// The MAC address of the station whose address ends in these two octets.
 pub(crate) fn their_mac(subnet: u8, host: u8) -> MacAddr {
     MacAddr([2, 0, 0, 1, subnet, host])
+}
+
+pub(crate) fn address(text: &str) -> std::net::IpAddr {
+    text.parse().unwrap()
 }
 
 pub(crate) fn ip(text: &str) -> u32 {
@@ -186,21 +190,13 @@ impl Router {
             let mtu = if matches!(index, EAST | RIGHT) { mtu } else { 1500 };
             let addresses: Vec<Ipv4Net> = addresses.iter().map(|text| text.parse().unwrap()).collect();
             self.connect(index, mtu, &addresses);
+            let counters = Arc::new(InterfaceCounters::new(1));
             let interface = Interface {
-                index,
-                name: name.into(),
-                kind: Kind::Port,
-                parent: None,
-                mac: our_mac(index),
                 mtu,
                 input,
-                table4: 0,
                 addresses: addresses.iter().map(|net| (u32::from(net.addr()), net.prefix_len())).collect(),
-                features: Features::default(),
-                rx_taps: 0,
-                tx_taps: 0,
                 can_send: index != MUTE,
-                counters: Arc::new(InterfaceCounters::new(1)),
+                ..Interface::at_rest(index, name.into(), Kind::Port, our_mac(index), counters)
             };
             interfaces.push(Some(Arc::new(Entry { interface, drops: [map.counters()].into() })));
         }
@@ -249,7 +245,7 @@ impl Router {
     /// Adds a reachable neighbour and its host route; returns the adjacency.
     pub(crate) fn neighbor(&mut self, interface: u32, address: &str, mtu: u32) -> u32 {
         let [_, _, subnet, host] = ip(address).to_be_bytes();
-        let adjacency = Adjacency::neighbor(interface, ip(address), mtu, our_mac(interface).0);
+        let adjacency = Adjacency::neighbor(interface, self::address(address), mtu, our_mac(interface).0);
         adjacency.set_neighbor(NeighborState::Reachable, their_mac(subnet, host).0);
         let number = self.nexthops.add_adjacency(adjacency);
         self.route(Ipv4Net::from(address.parse::<Ipv4Addr>().unwrap()), &[(number, 1)]);

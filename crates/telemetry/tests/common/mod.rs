@@ -33,6 +33,9 @@ impl World for Plain {
     fn drop_taps(&self) -> u32 {
         0
     }
+    fn output(&self, _interface: u32) -> u8 {
+        0
+    }
 }
 
 /// Packets whose first two bytes say their place, `length` bytes each.
