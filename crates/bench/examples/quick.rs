@@ -1,13 +1,13 @@
 //! Runs the cases with little effort; for tuning.
 fn main() {
     let only: Vec<String> = std::env::args().skip(1).collect();
-    for case in weir_bench::Case::ALL {
+    for &case in weir_bench::Case::ALL {
         if !only.is_empty() && !only.iter().any(|name| name == case.name()) {
             continue;
         }
         match weir_bench::run_case(case, weir_bench::Effort { turns: 512, pairs: 31 }, |_| ()) {
             Ok((results, huge)) => {
-                for r in results {
+                for weir_bench::Found::Packets(r) in results {
                     println!(
                         "{} {} huge={huge} {:.2} clocks added {:?} [{:?} {:?}] null {:?} samples {:?} {:?}",
                         r.name, r.sflow, r.clocks_per_packet, r.added, r.added_low, r.added_high, r.null, r.samples, r.nodes

@@ -10,13 +10,19 @@
 //! `null` pairs off with off in the same way: it is the noise that a difference has to stand above.
 //!
 //! Each case is also run untimed, and the frames and counters that come out are checked.
+//!
+//! `case.rs` says how to add one.
 
 #![forbid(unsafe_code)]
 
+mod case;
+mod cases;
 mod measure;
 mod report;
 mod rig;
+mod scene;
 
-pub use measure::{Effort, run_case};
-pub use report::{CaseResult, Machine, Report};
-pub use rig::{Case, CheckError};
+pub use case::Case;
+pub use measure::{BenchError, Effort, run_case};
+pub use report::{CaseResult, Found, Machine, Report};
+pub use rig::CheckError;

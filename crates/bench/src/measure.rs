@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use weir_buf::PoolError;
+use weir_fib::FibError;
 use weir_telemetry::sampler::SampleSource;
 
-use crate::report::CaseResult;
-use crate::rig::{Case, CheckError, Rig};
+use crate::case::{Case, Kind, Limit};
+use crate::report::{CaseResult, Found};
+use crate::rig::{CheckError, Rig};
+use crate::scene::Scene;
 
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +30,10 @@ impl Default for Effort {
 /// Why a case was not measured.
 #[derive(Debug)]
 pub enum BenchError {
-    /// No memory.
+    /// No memory for packets.
     Pool(PoolError),
+    /// No memory for routes.
+    Fib(FibError),
     /// What came out was wrong.
     Check(CheckError),
 }
@@ -37,6 +42,7 @@ impl std::fmt::Display for BenchError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             BenchError::Pool(error) => error.fmt(f),
+            BenchError::Fib(error) => error.fmt(f),
             BenchError::Check(error) => write!(f, "the packet path does not do what it should: {error}"),
         }
     }
@@ -47,22 +53,46 @@ impl std::error::Error for BenchError {}
 /// The sampling rates of every case.
 pub(crate) const RATES: [u32; 4] = [10_000_000, 10_000, 1_000, 100];
 
-/// Measures a case, off and at every rate; `progress` is told before each.
+/// Measures a case; `progress` is told what comes next. Also says whether packet memory lay on hugepages.
 ///
 /// # Errors
 /// When there is no memory, or the untimed run shows that the result would be worthless.
-pub fn run_case(case: Case, effort: Effort, mut progress: impl FnMut(&str)) -> Result<(Vec<CaseResult>, bool), BenchError> {
-    let (mut rig, source) = Rig::new(case, 7).map_err(BenchError::Pool)?;
-    progress(&format!("{}: checking frames and counters", case.name()));
+pub fn run_case(case: Case, effort: Effort, mut progress: impl FnMut(&str)) -> Result<(Vec<Found>, bool), BenchError> {
+    match case.kind {
+        Kind::Packets { limit, set } => {
+            let (results, hugepages) = packets(case.name, set, effort, &mut progress)?;
+            let results = results.into_iter().map(|result| judged(result, limit));
+            Ok((results.map(Found::Packets).collect(), hugepages))
+        }
+    }
+}
+
+/// A limit that needs no other case. Those that are relative to `ip4` are judged by [`crate::Report::new`].
+fn judged(result: CaseResult, limit: Limit) -> CaseResult {
+    CaseResult { limit, ..result }
+}
+
+/// Off and at every rate.
+fn packets(
+    name: &'static str,
+    set: fn(&mut Scene),
+    effort: Effort,
+    progress: &mut impl FnMut(&str),
+) -> Result<(Vec<CaseResult>, bool), BenchError> {
+    progress(&format!("{name}: tables and frames"));
+    let mut scene = Scene::new().map_err(BenchError::Fib)?;
+    set(&mut scene);
+    let (mut rig, source) = Rig::new(&mut scene, 7).map_err(BenchError::Pool)?;
+    progress(&format!("{name}: checking frames and counters"));
     rig.check().map_err(BenchError::Check)?;
     let hugepages = rig.hugepages;
     let (stop, got) = (AtomicBool::new(false), AtomicU64::new(0));
     let results = std::thread::scope(|scope| {
         let reader = scope.spawn(|| drain(source, &stop, &got));
-        let mut results = vec![off(&mut rig, case, effort, &mut progress)];
+        let mut results = vec![off(&mut rig, name, effort, progress)];
         for rate in RATES {
-            progress(&format!("{}: sFlow 1:{rate}", case.name()));
-            results.push(with_sflow(&mut rig, case, effort, rate, &got));
+            progress(&format!("{name}: sFlow 1:{rate}"));
+            results.push(with_sflow(&mut rig, name, effort, rate, &got));
         }
         stop.store(true, Ordering::Release);
         let _ = reader.join();
@@ -93,16 +123,16 @@ fn drain(mut source: SampleSource, stop: &AtomicBool, got: &AtomicU64) {
     }
 }
 
-fn off(rig: &mut Rig, case: Case, effort: Effort, progress: &mut impl FnMut(&str)) -> CaseResult {
-    progress(&format!("{}: off", case.name()));
+fn off(rig: &mut Rig, name: &'static str, effort: Effort, progress: &mut impl FnMut(&str)) -> CaseResult {
+    progress(&format!("{name}: off"));
     rig.sample(0);
     rig.block(effort.turns, false);
     let before = rig.node_clocks();
     let mut blocks: Vec<f64> = (0..effort.pairs).map(|_| rig.block(effort.turns, false)).collect();
-    result(rig, case, "off".into(), &before, &mut blocks)
+    result(rig, name, "off".into(), &before, &mut blocks)
 }
 
-fn result(rig: &Rig, case: Case, sflow: String, before: &[(&'static str, u64, u64)], blocks: &mut [f64]) -> CaseResult {
+fn result(rig: &Rig, name: &'static str, sflow: String, before: &[(&'static str, u64, u64)], blocks: &mut [f64]) -> CaseResult {
     let clocks = quantile(blocks, 0.5);
     let mut nodes = BTreeMap::new();
     for ((name, clocks, packets), (_, clocks_before, packets_before)) in rig.node_clocks().into_iter().zip(before) {
@@ -111,11 +141,13 @@ fn result(rig: &Rig, case: Case, sflow: String, before: &[(&'static str, u64, u6
         }
     }
     CaseResult {
-        name: case.name(),
+        name,
         sflow,
         clocks_per_packet: round(clocks),
         mpps: round(weir_cpu::tsc_hz() as f64 / clocks / 1e6),
         nodes,
+        limit: Limit::None,
+        at_most: None,
         added: None,
         added_low: None,
         added_high: None,
@@ -126,7 +158,7 @@ fn result(rig: &Rig, case: Case, sflow: String, before: &[(&'static str, u64, u6
 }
 
 /// Blocks with and without take turns; which comes first changes from pair to pair.
-fn with_sflow(rig: &mut Rig, case: Case, effort: Effort, rate: u32, got: &AtomicU64) -> CaseResult {
+fn with_sflow(rig: &mut Rig, name: &'static str, effort: Effort, rate: u32, got: &AtomicU64) -> CaseResult {
     rig.sample(rate);
     rig.block(effort.turns, true);
     let before = rig.node_clocks();
@@ -140,7 +172,7 @@ fn with_sflow(rig: &mut Rig, case: Case, effort: Effort, rate: u32, got: &Atomic
         let (one, two) = (rig.block(effort.turns / 2, false), rig.block(effort.turns / 2, false));
         null.push(if pair % 2 == 1 { one - two } else { two - one });
     }
-    let mut result = result(rig, case, rate.to_string(), &before, &mut blocks);
+    let mut result = result(rig, name, rate.to_string(), &before, &mut blocks);
     result.added = Some(round(quantile(&mut added, 0.5)));
     result.added_low = Some(round(quantile(&mut added, 0.25)));
     result.added_high = Some(round(quantile(&mut added, 0.75)));

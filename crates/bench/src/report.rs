@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::case::Limit;
+
 /// Where it was measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
@@ -36,6 +38,11 @@ pub struct CaseResult {
     pub mpps: f64,
     /// Clocks a packet by node.
     pub nodes: BTreeMap<&'static str, f64>,
+    #[serde(skip)]
+    pub(crate) limit: Limit,
+    /// The most that was asked for, where sFlow is off and it is known (relative to `ip4` of the same run).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
     /// Median of the paired differences to off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added: Option<f64>,
@@ -62,5 +69,28 @@ pub struct Report {
     /// Where it was measured.
     pub machine: Machine,
     /// What was measured.
-    pub cases: Vec<CaseResult>,
+    pub cases: Vec<Found>,
+}
+
+/// What was found, of whichever kind a case is.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Found {
+    /// Frames through the packet path.
+    Packets(CaseResult),
+}
+
+impl Report {
+    /// Everything that was found in one run; limits that refer to `ip4` are worked out here.
+    #[must_use]
+    pub fn new(machine: Machine, mut cases: Vec<Found>) -> Report {
+        let ip4 =
+            cases.iter().find_map(|Found::Packets(case)| (case.name == "ip4" && case.sflow == "off").then_some(case.clocks_per_packet));
+        for Found::Packets(case) in &mut cases {
+            if case.sflow == "off" {
+                case.at_most = case.limit.clocks(ip4).map(|clocks| (clocks * 100.0).round() / 100.0);
+            }
+        }
+        Report { machine, cases }
+    }
 }

@@ -1,57 +1,20 @@
 //! One worker's graph with tables, frames and buffers, run by hand.
 
 use std::collections::VecDeque;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use ipnet::Ipv4Net;
 use weir_buf::{Hugepages, Pkt, PktCache, Pool, PoolConfig, PoolError, VECTOR, Vector};
-use weir_fib::{Adjacency, Fib4Writer, Group, NeighborState, NexthopTable, Path};
-use weir_graph::{DropMap, Env, Graph, WorkerCounters};
-use weir_nodes::{Entry, Event, IcmpLimit, PortTx, Tables, names, transmit};
+use weir_graph::{Env, Graph, WorkerCounters};
+use weir_nodes::{Event, IcmpLimit, PortTx, Tables, names, transmit};
 use weir_port::TxQueue;
-use weir_port::interface::{Input, Interface, InterfaceCounters, Kind};
 use weir_port::null::NullTx;
-use weir_ring::qsbr::Domain;
 use weir_ring::spsc::{self, Consumer, Producer};
 use weir_telemetry::sampler::{RING, SampleSource, Sampler, Settings};
-use weir_wire::{MacAddr, build, checksum};
+
+use crate::scene::{Check, Frames, IN, OUT, Scene};
 
 /// Buffers that circulate.
 const CIRCULATING: usize = 16_384;
-/// Bytes of every frame.
-const FRAME: usize = 64;
-const OURS: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
-const PEER: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
-const IN: u32 = 1;
-const OUT: u32 = 2;
-const BESIDE: u32 = 3;
-
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Case {
-    /// A cross connect.
-    L2xc,
-    /// IPv4 forwarding, 64k flows, a small table.
-    Ip4,
-    /// A cross connect without sFlow beside a sampled one in the same router.
-    L2xcBeside,
-}
-
-impl Case {
-    /// All cases, in the order of the report.
-    pub const ALL: [Case; 3] = [Case::L2xc, Case::Ip4, Case::L2xcBeside];
-
-    /// Its name in the report.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Case::L2xc => "l2xc",
-            Case::Ip4 => "ip4",
-            Case::L2xcBeside => "l2xc-beside",
-        }
-    }
-}
 
 /// What came out was not what should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,12 +30,12 @@ impl std::error::Error for CheckError {}
 
 /// Everything that a block of turns needs.
 pub(crate) struct Rig {
-    case: Case,
     graph: Graph<Tables>,
     pub(crate) counters: Arc<WorkerCounters>,
     cache: PktCache,
     ring: VecDeque<Pkt>,
-    frames: Vec<[u8; FRAME]>,
+    frames: Frames,
+    check: Check,
     next_frame: usize,
     off: Tables,
     on: Tables,
@@ -87,17 +50,15 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// A rig and the end of its sampler.
-    pub(crate) fn new(case: Case, seed: u64) -> Result<(Rig, SampleSource), PoolError> {
+    /// A rig that plays a scene, which keeps its routes and next hops; and the end of its sampler.
+    pub(crate) fn new(scene: &mut Scene, seed: u64) -> Result<(Rig, SampleSource), PoolError> {
         let pool = Pool::new(PoolConfig { chunks: CIRCULATING + 8 * VECTOR, hugepages: Hugepages::Auto })?;
         let mut cache = PktCache::new(&pool);
         let settings = Settings::new(0, 128);
         let (sampler, source) = Sampler::new(settings.clone(), seed, RING);
         let builder = weir_nodes::graph(IcmpLimit::default()).tap(Box::new(sampler));
-        let map = builder.drop_map();
         let graph = builder.build(0, spsc::ring(64).0).map_err(|_| PoolError::Size { chunks: 0 })?;
-        let off = tables(case, &map, false);
-        let on = Tables { interfaces: tables(case, &map, true).interfaces, ..off.clone() };
+        let [off, on] = scene.tables();
         let mut ring = VecDeque::with_capacity(CIRCULATING + VECTOR);
         let mut all: Vec<Pkt> = (0..CIRCULATING).filter_map(|_| cache.alloc()).collect();
         shuffle(&mut all, seed);
@@ -107,12 +68,12 @@ impl Rig {
         let port = PortTx { interface: OUT, queue: Box::new(NullTx) };
         let hugepages = pool.on_hugepages();
         let rig = Rig {
-            case,
             graph,
             counters,
             cache,
             ring,
-            frames: frames(case),
+            frames: std::mem::take(&mut scene.frames),
+            check: std::mem::replace(&mut scene.check, Box::new(|_, _| Err("the frames are elsewhere".into()))),
             next_frame: 0,
             off,
             on,
@@ -135,10 +96,9 @@ impl Rig {
                 self.ring.push_back(packet);
             }
             let Some(mut packet) = self.ring.pop_front() else { return };
-            let frame = &self.frames[self.next_frame];
-            self.next_frame = (self.next_frame + 1) % self.frames.len();
             packet.clear();
-            let filled = packet.fill(frame);
+            let filled = packet.fill(self.frames.get(self.next_frame));
+            self.next_frame = (self.next_frame + 1) % self.frames.len().max(1);
             debug_assert!(filled);
             self.vector.push(packet);
         }
@@ -194,8 +154,7 @@ impl Rig {
         let mut caught = caught;
         let mut count = 0;
         while let Some(frame) = caught.pop() {
-            let sent = &self.frames[count % self.frames.len()];
-            verify(self.case, sent, &frame).map_err(|wrong| CheckError(format!("frame {count}: {wrong}")))?;
+            (self.check)(self.frames.get(count), &frame).map_err(|wrong| CheckError(format!("frame {count}: {wrong}")))?;
             count += 1;
         }
         let totals = &self.counters.totals;
@@ -212,26 +171,11 @@ impl Rig {
     }
 }
 
-/// What must have become of a frame.
-fn verify(case: Case, sent: &[u8; FRAME], got: &[u8; FRAME]) -> Result<(), String> {
-    if case != Case::Ip4 {
-        return if sent == got { Ok(()) } else { Err("changed on a cross connect".into()) };
-    }
-    let Some((header, _)) = weir_wire::Ipv4Header::read(&got[14..]) else { return Err("cut off".into()) };
-    let right = got[0..5] == [2, 0, 0, 0, 1]
-        && got[6..12] == OURS.0
-        && got[22] == sent[22] - 1
-        && checksum::ipv4_header_ok(header)
-        && got[26..] == sent[26..]
-        && got[14..22] == sent[14..22];
-    if right { Ok(()) } else { Err(format!("not forwarded as it should be: {got:02x?}")) }
-}
-
 /// Keeps what is sent.
-struct Catcher(Producer<[u8; FRAME]>);
+struct Catcher(Producer<Box<[u8]>>);
 
 impl Catcher {
-    fn new() -> (Catcher, Consumer<[u8; FRAME]>) {
+    fn new() -> (Catcher, Consumer<Box<[u8]>>) {
         let (producer, consumer) = spsc::ring(1 << 17);
         (Catcher(producer), consumer)
     }
@@ -241,9 +185,7 @@ impl TxQueue for Catcher {
     fn send(&mut self, from: &mut Vector, cache: &mut PktCache) -> usize {
         let count = from.len();
         for packet in from.drain() {
-            if let Ok(frame) = packet.data().try_into() {
-                let _ = self.0.push(frame);
-            }
+            let _ = self.0.push(packet.data().into());
             cache.free(packet);
         }
         count
@@ -256,70 +198,4 @@ fn shuffle(packets: &mut [Pkt], seed: u64) {
         let other = (random.bits() % (last as u64 + 1)) as usize;
         packets.swap(last, other);
     }
-}
-
-/// The frames, one a flow: 64k flows for IPv4 in shuffled order.
-fn frames(case: Case) -> Vec<[u8; FRAME]> {
-    let flows = if case == Case::Ip4 { 65_536u32 } else { 256 };
-    let frame = |flow: u32| {
-        let flow = flow.wrapping_mul(40_503) % flows;
-        let ends = build::Ends {
-            destination_mac: OURS,
-            source_mac: PEER,
-            source: u32::from(Ipv4Addr::new(10, 9, 0, 0)) + flow,
-            destination: u32::from(Ipv4Addr::new(10, 1, 0, 0)) + flow,
-            source_port: 1000,
-            destination_port: 9,
-            ..build::Ends::default()
-        };
-        let made = build::udp4(&ends, &[0; FRAME - 42]);
-        let mut frame = [0; FRAME];
-        frame.iter_mut().zip(made).for_each(|(place, byte)| *place = byte);
-        frame
-    };
-    (0..flows).map(frame).collect()
-}
-
-/// A router's tables: two ports, sixteen routes over four neighbours.
-fn tables(case: Case, map: &DropMap, sampled: bool) -> Tables {
-    let domain = Domain::new(1);
-    let mut nexthops = NexthopTable::new();
-    let mut fib = match Fib4Writer::new(&domain) {
-        Ok(fib) => fib,
-        Err(error) => unreachable!("an empty table has room: {error}"),
-    };
-    for neighbor in 1..=4u8 {
-        let adjacency = Adjacency::neighbor(OUT, Ipv4Addr::new(10, 2, 0, neighbor).into(), 1500, OURS.0);
-        adjacency.set_neighbor(NeighborState::Static, [2, 0, 0, 0, 1, neighbor]);
-        let number = nexthops.add_adjacency(adjacency);
-        let group = Group::new([Path::to(number)]).ok().and_then(|group| nexthops.acquire(group).ok()).unwrap_or(0);
-        for part in 0..4u8 {
-            let third = (part * 4 + neighbor - 1) * 16;
-            let prefix = Ipv4Net::new(Ipv4Addr::new(10, 1, third, 0), 20).unwrap_or_default();
-            let _ = fib.insert(prefix, group);
-        }
-    }
-    let mut tables = Tables { fib4: vec![fib.fib().clone()], nexthops: nexthops.snapshot(), ..Tables::default() };
-    tables.interfaces = vec![None];
-    for index in [IN, OUT, BESIDE] {
-        tables.interfaces.push(Some(Arc::new(entry(case, map, index, sampled))));
-    }
-    tables
-}
-
-fn entry(case: Case, map: &DropMap, index: u32, sampled: bool) -> Entry {
-    let input = match (case, index) {
-        (Case::Ip4, IN) => Input::Routed,
-        (_, IN) => Input::CrossConnect(OUT),
-        (_, BESIDE) => Input::CrossConnect(BESIDE),
-        _ => Input::Unused,
-    };
-    let looked_at = if case == Case::L2xcBeside { BESIDE } else { IN };
-    let interface = Interface {
-        input,
-        rx_taps: u32::from(sampled && index == looked_at),
-        can_send: true,
-        ..Interface::at_rest(index, format!("port{index}").into(), Kind::Port, OURS, Arc::new(InterfaceCounters::new(1)))
-    };
-    Entry { interface, drops: [map.counters()].into() }
 }

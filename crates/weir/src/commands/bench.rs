@@ -3,7 +3,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use weir_bench::{Case, CaseResult, Effort, Machine, Report};
+use weir_bench::{Case, CaseResult, Effort, Found, Machine, Report};
 
 use crate::bench::{self, AfxdpArgs};
 use crate::cli::{BenchArgs, BenchOther};
@@ -29,7 +29,7 @@ pub(crate) fn execute(args: &BenchArgs, to: &mut dyn Write) -> Result<(), Failur
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K");
     }
-    let report = Report { machine: machine(hugepages), cases: results };
+    let report = Report::new(machine(hugepages), results);
     if args.json {
         writeln!(to, "{}", serde_json::to_string_pretty(&report).map_err(Failure::said)?)?;
     } else {
@@ -70,9 +70,9 @@ fn chosen(names: &[String]) -> Result<Vec<Case>, Failure> {
     if names.is_empty() {
         return Ok(Case::ALL.to_vec());
     }
-    let known = || Case::ALL.map(Case::name).join(", ");
+    let known = || Case::ALL.iter().map(|case| case.name()).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {
-        let case = Case::ALL.into_iter().find(|case| case.name() == name);
+        let case = Case::ALL.iter().copied().find(|case| case.name() == name);
         case.ok_or_else(|| Failure::said(format!("there is no case {name}; there are {}, and afxdp", known())))
     };
     names.iter().map(find).collect()
@@ -94,8 +94,12 @@ fn table(report: &Report, to: &mut dyn Write) -> Result<(), Failure> {
     let machine = &report.machine;
     let pages = if machine.hugepages { "hugepages" } else { "ordinary pages" };
     writeln!(to, "{}, TSC {} MHz, {} cores, {pages}, {}\n", machine.cpu, machine.tsc_mhz, machine.cores, machine.code_path)?;
-    writeln!(to, "{:<12}{:>10}{:>10}{:>8}{:>8}{:>18}{:>8}  Nodes", "Case", "sFlow", "Clocks", "Mpps", "Added", "Quartiles", "Null")?;
-    for case in &report.cases {
+    writeln!(
+        to,
+        "{:<12}{:>10}{:>10}{:>9}{:>8}{:>8}{:>18}{:>8}  Nodes",
+        "Case", "sFlow", "Clocks", "At most", "Mpps", "Added", "Quartiles", "Null"
+    )?;
+    for Found::Packets(case) in &report.cases {
         line(case, to)?;
     }
     writeln!(to, "\nClocks of the time stamp counter a packet, the generator's input not counted.")?;
@@ -113,9 +117,10 @@ fn line(case: &CaseResult, to: &mut dyn Write) -> Result<(), Failure> {
     let rate = if case.sflow == "off" { case.sflow.clone() } else { format!("1:{}", case.sflow) };
     writeln!(
         to,
-        "{:<12}{rate:>10}{:>10.2}{:>8.1}{added:>8}{quartiles:>18}{null:>8}  {}",
+        "{:<12}{rate:>10}{:>10.2}{:>9}{:>8.1}{added:>8}{quartiles:>18}{null:>8}  {}",
         case.name,
         case.clocks_per_packet,
+        number(case.at_most),
         case.mpps,
         nodes.join(", ")
     )?;

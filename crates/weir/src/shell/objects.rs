@@ -73,10 +73,7 @@ impl Objects {
     pub(crate) fn list(&self, source: Source) -> Vec<Object> {
         match source {
             Source::Interfaces | Source::Nodes | Source::Prefixes | Source::Revisions => self.ask_router(source),
-            Source::BenchCases => {
-                let cases = weir_bench::Case::ALL.map(|case| Object::new(case.name(), ""));
-                cases.into()
-            }
+            Source::BenchCases => weir_bench::Case::ALL.iter().map(|case| Object::new(case.name(), case.about())).collect(),
             Source::Files | Source::Folders | Source::Nothing => Vec::new(),
         }
     }

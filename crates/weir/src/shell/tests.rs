@@ -106,7 +106,7 @@ fn tab_knows_words_options_and_values() {
     assert_eq!(suggested("sflow decode --format "), ["text", "line", "json"]);
     assert_eq!(
         suggested("bench ip4"),
-        weir_bench::Case::ALL.map(weir_bench::Case::name).into_iter().filter(|name| name.starts_with("ip4")).collect::<Vec<_>>()
+        weir_bench::Case::ALL.iter().map(|case| case.name()).filter(|name| name.starts_with("ip4")).collect::<Vec<_>>()
     );
     assert_eq!(suggested("complete "), ["bash", "zsh", "fish"]);
     assert!(suggested("compl").iter().all(|word| word == "completions"), "hidden commands are not told");

@@ -1,0 +1,77 @@
+//! The table of cases: what `weir bench` can measure.
+//!
+//! A case is a file in `cases/` with a constant that says its name, its limit, and how its scene is set: tables and
+//! frames, and what must become of a frame. To add one: the file, a line in `cases/mod.rs`. What every case
+//! shares (buffers, vectors, the graph, sFlow, checks of the counters) is in `scene.rs` and `rig.rs`.
+
+use crate::scene::Scene;
+
+/// What a case may cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Limit {
+    /// Clocks a packet.
+    Clocks(f64),
+    /// So many times `ip4` of the same run.
+    #[expect(dead_code, reason = "for cases that are still to come")]
+    TimesIp4(f64),
+    /// So many clocks more than `ip4` of the same run.
+    #[expect(dead_code, reason = "for cases that are still to come")]
+    OverIp4(f64),
+    /// Nothing was promised.
+    None,
+}
+
+impl Limit {
+    /// In clocks a packet; `None` without a promise, or when `ip4` was not measured.
+    pub(crate) fn clocks(self, ip4: Option<f64>) -> Option<f64> {
+        match self {
+            Limit::Clocks(clocks) => Some(clocks),
+            Limit::TimesIp4(times) => ip4.map(|ip4| ip4 * times),
+            Limit::OverIp4(clocks) => ip4.map(|ip4| ip4 + clocks),
+            Limit::None => None,
+        }
+    }
+}
+
+/// How a case is measured.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// Frames through the whole packet path.
+    Packets {
+        /// What it may cost without sFlow.
+        limit: Limit,
+        /// Sets tables, frames and the check.
+        set: fn(&mut Scene),
+    },
+}
+
+/// What is measured.
+#[derive(Clone, Copy)]
+pub struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) kind: Kind,
+}
+
+impl Case {
+    /// All cases, in the order of the report.
+    pub const ALL: &'static [Case] = crate::cases::ALL;
+
+    /// Its name in the report.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// What it measures, in a few words.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        self.about
+    }
+}
+
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}

@@ -1,0 +1,29 @@
+//! `ip4`: forwarding of 64k flows in shuffled order, sixteen routes over four neighbours.
+
+use std::net::Ipv4Addr;
+
+use ipnet::Ipv4Net;
+use weir_port::interface::Input;
+
+use crate::case::{Case, Kind, Limit};
+use crate::scene::{IN, Scene, forwarded4};
+
+pub(super) const CASE: Case =
+    Case { name: "ip4", about: "IPv4, 64k flows, a small table", kind: Kind::Packets { limit: Limit::Clocks(21.0), set } };
+
+const FLOWS: u32 = 65_536;
+
+/// Also what cases start from that add something to plain forwarding.
+pub(super) fn set(scene: &mut Scene) {
+    scene.interface(IN).input = Input::Routed;
+    let groups = scene.neighbors(4);
+    for part in 0..16u8 {
+        let prefix = Ipv4Net::new(Ipv4Addr::new(10, 1, part * 16, 0), 20).unwrap_or_default();
+        scene.route4(prefix, groups[usize::from(part) % groups.len()]);
+    }
+    for number in 0..FLOWS {
+        let flow = number.wrapping_mul(40_503) % FLOWS;
+        scene.udp4(flow, 0x0a01_0000 + flow);
+    }
+    scene.check = Box::new(|sent, got| forwarded4(sent, got, 1 + sent[32] / 16 % 4));
+}

@@ -1,0 +1,11 @@
+//! The cases, one file each.
+
+mod ip4;
+mod ip4_full;
+mod l2xc;
+mod l2xc_beside;
+
+use crate::case::Case;
+
+/// All of them, in the order of the report. `ip4` stands before those that are compared with it.
+pub(crate) const ALL: &[Case] = &[l2xc::CASE, l2xc_beside::CASE, ip4::CASE, ip4_full::CASE];

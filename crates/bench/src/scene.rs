@@ -1,0 +1,168 @@
+//! What a case is played with: tables, frames, and what must come out.
+//!
+//! A scene begins with three ports that do nothing and with empty tables; a case's `set` changes it. Helpers
+//! here are those that several cases need; what only one needs is in that case's file.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use ipnet::Ipv4Net;
+use weir_fib::{Adjacency, Fib4Writer, FibError, Group, NeighborState, NexthopTable, Path};
+use weir_nodes::{Entry, IcmpLimit, Tables};
+use weir_port::interface::{Interface, InterfaceCounters, Kind};
+use weir_ring::qsbr::Domain;
+use weir_wire::{Ipv4Header, MacAddr, build, checksum};
+
+/// Bytes of a frame where nothing else is said.
+pub(crate) const FRAME: usize = 64;
+/// The router's own address on all ports.
+pub(crate) const OURS: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+/// Whom frames come from.
+pub(crate) const PEER: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+/// Where frames come in.
+pub(crate) const IN: u32 = 1;
+/// Where they leave.
+pub(crate) const OUT: u32 = 2;
+/// Another port.
+pub(crate) const BESIDE: u32 = 3;
+
+/// Says what is wrong with what came out (second) for what came in (first).
+pub(crate) type Check = Box<dyn Fn(&[u8], &[u8]) -> Result<(), String> + Send>;
+
+/// Frames of one length, side by side.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Frames {
+    /// Adds a frame, as long as the first.
+    pub(crate) fn push(&mut self, frame: &[u8]) {
+        if self.bytes.is_empty() {
+            self.len = frame.len();
+        }
+        assert_eq!(frame.len(), self.len, "all frames of a case are of one length");
+        self.bytes.extend_from_slice(frame);
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() / self.len.max(1)
+    }
+
+    /// Frame number `n`, from the beginning again behind the last.
+    pub(crate) fn get(&self, n: usize) -> &[u8] {
+        let start = n % self.len().max(1) * self.len;
+        &self.bytes[start..start + self.len]
+    }
+}
+
+/// A router that is not running yet.
+pub(crate) struct Scene {
+    /// What nodes read; routes and next hops are put in at the end.
+    pub(crate) tables: Tables,
+    /// What comes in, in this order.
+    pub(crate) frames: Frames,
+    /// What must become of it.
+    pub(crate) check: Check,
+    /// The interface that sFlow looks at.
+    pub(crate) sampled: u32,
+    /// IPv4 routes of table 0.
+    pub(crate) fib4: Fib4Writer,
+    /// Neighbours and groups.
+    pub(crate) nexthops: NexthopTable,
+}
+
+impl Scene {
+    /// Three ports and nothing else.
+    pub(crate) fn new() -> Result<Scene, FibError> {
+        let map = weir_nodes::graph(IcmpLimit::default()).drop_map();
+        let domain = Domain::new(1);
+        let mut scene = Scene {
+            tables: Tables { interfaces: vec![None], ..Tables::default() },
+            frames: Frames::default(),
+            check: Box::new(|_, _| Err("the case has no check".into())),
+            sampled: IN,
+            fib4: Fib4Writer::new(&domain)?,
+            nexthops: NexthopTable::new(),
+        };
+        for index in [IN, OUT, BESIDE] {
+            let entry = Entry { interface: port(index), drops: [map.counters()].into() };
+            scene.tables.interfaces.push(Some(Arc::new(entry)));
+        }
+        Ok(scene)
+    }
+
+    /// An interface, to change.
+    pub(crate) fn interface(&mut self, index: u32) -> &mut Interface {
+        let entry = self.tables.interfaces.get_mut(index as usize).and_then(Option::as_mut).and_then(Arc::get_mut);
+        &mut entry.expect("a case names interfaces that it has").interface
+    }
+
+    /// So many static neighbours behind [`OUT`], 02:00:00:00:01:01 and so on; the group of each.
+    pub(crate) fn neighbors(&mut self, count: u8) -> Vec<u32> {
+        let mut groups = Vec::new();
+        for neighbor in 1..=count {
+            let adjacency = Adjacency::neighbor(OUT, Ipv4Addr::new(10, 2, 0, neighbor).into(), 1500, OURS.0);
+            adjacency.set_neighbor(NeighborState::Static, [2, 0, 0, 0, 1, neighbor]);
+            let number = self.nexthops.add_adjacency(adjacency);
+            let group = Group::new([Path::to(number)]).and_then(|group| self.nexthops.acquire(group));
+            groups.push(group.expect("a group of one path to a neighbour"));
+        }
+        groups
+    }
+
+    /// A route of table 0.
+    pub(crate) fn route4(&mut self, prefix: Ipv4Net, group: u32) {
+        self.fib4.insert(prefix, group).expect("room for a route");
+    }
+
+    /// One more frame: UDP over IPv4 from 10.9.0.0 + `flow`, 64 bytes.
+    pub(crate) fn udp4(&mut self, flow: u32, destination: u32) {
+        let ends = build::Ends {
+            destination_mac: OURS,
+            source_mac: PEER,
+            source: u32::from(Ipv4Addr::new(10, 9, 0, 0)).wrapping_add(flow % (1 << 16)),
+            destination,
+            source_port: 1000,
+            destination_port: 9,
+            ..build::Ends::default()
+        };
+        let mut frame = [0; FRAME];
+        assert!(build::udp4_into(&mut frame, &ends), "a frame has room for its headers");
+        self.frames.push(&frame);
+    }
+
+    /// Puts routes and next hops in. The same tables again, with the tap on the sampled interface, are second.
+    pub(crate) fn tables(&mut self) -> [Tables; 2] {
+        self.tables.fib4 = vec![self.fib4.fib().clone()];
+        self.tables.nexthops = self.nexthops.snapshot();
+        let (off, mut on) = (self.tables.clone(), self.tables.clone());
+        if let Some(Some(entry)) = on.interfaces.get_mut(self.sampled as usize) {
+            let mut interface = entry.interface.clone();
+            interface.rx_taps = 1;
+            *entry = Arc::new(Entry { interface, drops: entry.drops.clone() });
+        }
+        [off, on]
+    }
+}
+
+fn port(index: u32) -> Interface {
+    let counters = Arc::new(InterfaceCounters::new(1));
+    Interface { can_send: true, ..Interface::at_rest(index, format!("port{index}").into(), Kind::Port, OURS, counters) }
+}
+
+/// Whether an IPv4 packet was sent on, one hop later, to that neighbour of [`Scene::neighbors`].
+pub(crate) fn forwarded4(sent: &[u8], got: &[u8], neighbor: u8) -> Result<(), String> {
+    let wrong = || format!("not forwarded to neighbour {neighbor} as it should be: {got:02x?}");
+    let header = got.get(14..).and_then(Ipv4Header::read).map(|(header, _)| header).ok_or_else(wrong)?;
+    let right = sent.len() == got.len()
+        && got[..6] == [2, 0, 0, 0, 1, neighbor]
+        && got[6..12] == OURS.0
+        && got[22] == sent[22] - 1
+        && checksum::ipv4_header_ok(header)
+        && got[26..] == sent[26..]
+        && got[12..22] == sent[12..22];
+    if right { Ok(()) } else { Err(wrong()) }
+}

@@ -1,0 +1,21 @@
+//! Every case passes its own check of frames and counters, and reports under its name.
+
+use weir_bench::{Case, Effort, Found, run_case};
+
+#[test]
+fn every_case_forwards_what_it_should() {
+    let mut names = Vec::new();
+    for &case in Case::ALL {
+        let (found, _) = run_case(case, Effort { turns: 2, pairs: 1 }, |_| ()).unwrap_or_else(|error| panic!("{case:?}: {error}"));
+        assert!(!found.is_empty() && !case.about().is_empty());
+        for Found::Packets(result) in found {
+            assert_eq!(result.name, case.name());
+            assert!(result.clocks_per_packet > 0.0, "{case:?}");
+        }
+        names.push(case.name());
+    }
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
