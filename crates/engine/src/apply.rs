@@ -168,8 +168,7 @@ impl Control {
 
     fn create_interface(&mut self, name: &str, wanted: &weir_config::Interface) -> Result<(), String> {
         let index = self.indexes.of(name);
-        let port =
-            ports::open(wanted, made_up_mac(index), self.memory.of_device(wanted.device.as_ref())).map_err(|error| error.to_string())?;
+        let port = self.open_port(wanted, index)?;
         let drops = (0..self.workers.len()).map(|_| self.drop_map.counters()).collect();
         // The other end of a TAP is Linux, which has the device's address: ours must be another.
         let is_tap = matches!(wanted.device, Some(weir_config::Device::Tap { .. }));
@@ -193,6 +192,16 @@ impl Control {
         }
         self.refresh(name);
         Ok(())
+    }
+
+    /// Opens what an interface is attached to, or what a test wants in its place.
+    fn open_port(&self, wanted: &weir_config::Interface, index: u32) -> Result<Option<Box<dyn Port>>, String> {
+        let replaced = wanted.device.as_ref().and_then(|device| self.trial.as_ref()?.open(device));
+        let port = match replaced {
+            Some(port) => port.map(Some),
+            None => ports::open(wanted, made_up_mac(index), self.memory.of_device(wanted.device.as_ref())),
+        };
+        port.map_err(|error| error.to_string())
     }
 
     /// Hands a port's queues to workers.
@@ -232,7 +241,7 @@ impl Control {
                 handle.tell(Command::HandTo { interface: index, worker: owners[number % owners.len()] });
             }
         }
-        self.workers.iter().for_each(|worker| {
+        self.workers.iter_mut().for_each(|worker| {
             worker.sync();
         });
     }
@@ -264,8 +273,7 @@ impl Control {
             self.detach(&mut attached);
             self.interfaces.insert(name.to_owned(), attached);
         }
-        let port = ports::open(&wanted, made_up_mac(self.index_of(name)), self.memory.of_device(wanted.device.as_ref()))
-            .map_err(|error| error.to_string());
+        let port = self.open_port(&wanted, self.index_of(name));
         let result = match port {
             Ok(Some(port)) => {
                 let is_tap = matches!(wanted.device, Some(weir_config::Device::Tap { .. }));

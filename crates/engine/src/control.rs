@@ -24,9 +24,10 @@ use crate::handle::WorkerHandle;
 use crate::index::Indexes;
 use crate::memory::Memory;
 use crate::neighbors::{Deed, NeighborTable, Place};
-use crate::router::LogControl;
+use crate::router::{Due, LogControl};
 use crate::sflow::SflowSide;
 use crate::trace::TraceStore;
+use crate::trial::Trial;
 use crate::worker::Command;
 
 /// Where a route comes from; the first of several wins.
@@ -87,6 +88,9 @@ pub(crate) struct Control {
     pub(crate) events: EventBus,
     pub(crate) next_worker: usize,
     pub(crate) log: Option<LogControl>,
+    /// Set where a test breathes for the router.
+    pub(crate) trial: Option<Trial>,
+    pub(crate) due: Due,
     /// The step of the next change that fails, for tests.
     pub(crate) fail_at: Option<usize>,
 }
@@ -159,7 +163,10 @@ impl Control {
         }
         let began = Instant::now();
         while !self.domain.passed(ticket) && began.elapsed() < Duration::from_secs(2) {
-            std::thread::sleep(Duration::from_micros(20));
+            match self.trial {
+                Some(_) => self.workers.iter_mut().for_each(|worker| worker.wait(Duration::ZERO)),
+                None => std::thread::sleep(Duration::from_micros(20)),
+            }
         }
         self.domain.reclaim();
         self.stale = false;

@@ -9,7 +9,7 @@ use weir_nodes::Event;
 use weir_ring::spsc::{Consumer, Producer};
 
 use crate::waker::Waker;
-use crate::worker::{Command, Returned, WorkerStats};
+use crate::worker::{Command, Returned, Worker, WorkerStats};
 
 /// How long a worker may take to carry a command out before it counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,6 +26,8 @@ pub(crate) struct WorkerHandle {
     pub(crate) core: Option<usize>,
     pub(crate) sent: u64,
     pub(crate) thread: Option<std::thread::JoinHandle<()>>,
+    /// The worker itself, where no thread runs it.
+    pub(crate) by_hand: Option<Box<Worker>>,
 }
 
 impl WorkerHandle {
@@ -38,24 +40,35 @@ impl WorkerHandle {
                 return tracing::error!("a worker takes no commands any more");
             }
             command = back;
-            self.waker.wake();
-            std::thread::sleep(Duration::from_micros(50));
+            self.wait(Duration::from_micros(50));
         }
         self.sent += 1;
         self.waker.wake();
     }
 
     /// Waits until the worker has carried out everything it was told. `false` when it does not.
-    pub(crate) fn sync(&self) -> bool {
+    pub(crate) fn sync(&mut self) -> bool {
         let began = Instant::now();
         while self.stats.done.load(Ordering::Acquire) < self.sent {
             if self.commands.is_abandoned() || began.elapsed() > PATIENCE {
                 return false;
             }
-            self.waker.wake();
-            std::thread::sleep(Duration::from_micros(20));
+            self.wait(Duration::from_micros(20));
         }
         true
+    }
+
+    /// Lets the worker come further.
+    pub(crate) fn wait(&mut self, time: Duration) {
+        if self.turn_by_hand().is_none() {
+            self.waker.wake();
+            std::thread::sleep(time);
+        }
+    }
+
+    /// One turn of a worker that no thread runs, in packets; `None` when a thread runs it.
+    pub(crate) fn turn_by_hand(&mut self) -> Option<usize> {
+        self.by_hand.as_deref_mut().map(Worker::turn)
     }
 
     /// Waits until the worker has passed a whole turn from now, which an unconditional command shows.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_api::EventBus;
@@ -27,6 +27,7 @@ use crate::memory::Memory;
 use crate::neighbors::NeighborTable;
 use crate::sflow::{ReportSource, SflowSide};
 use crate::trace::TraceStore;
+use crate::trial::Trial;
 use crate::waker::Waker;
 use crate::worker::{Command, Worker};
 
@@ -50,6 +51,8 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Who is told when the level of the log changes.
     pub log: Option<LogControl>,
+    /// Set where a test breathes for the router ([`Router::breathe`]).
+    pub trial: Option<Trial>,
 }
 
 /// Changes how much is logged: whoever starts the router owns the log.
@@ -141,7 +144,7 @@ impl Router {
     /// # Errors
     /// One sentence with what to do.
     pub fn start(config: &Config, options: &Options) -> Result<Router, StartError> {
-        let clock = Clock::start();
+        let clock = options.trial.as_ref().map_or_else(Clock::start, Trial::clock);
         let memory = Memory::new(config)?;
         for (node, pool) in memory.pools() {
             let pages = if pool.on_hugepages() { "on hugepages" } else { "on ordinary pages" };
@@ -157,7 +160,7 @@ impl Router {
         let (mut specs, mut drop_map) = (Vec::new(), None);
         for number in 0..count {
             let seed = options.seed.map_or_else(crate::ports::seed, |seed| seed.wrapping_add(number as u64));
-            let parts = make_worker(number, config, &memory, &domain, &published, &waker, clock, &settings, seed)?;
+            let parts = make_worker(number, config, &memory, &domain, &published, &waker, clock.clone(), &settings, seed)?;
             specs = parts.worker.graph.specs().to_vec();
             drop_map = Some(parts.worker.graph.drop_map());
             handles.push(parts.handle);
@@ -166,7 +169,10 @@ impl Router {
         }
         connect(&mut handles);
         for (worker, handle) in threads.into_iter().zip(&mut handles) {
-            handle.thread = Some(start_thread(worker, handle.core)?);
+            match options.trial {
+                None => handle.thread = Some(start_thread(worker, handle.core)?),
+                Some(_) => handle.by_hand = Some(Box::new(worker)),
+            }
         }
         let desk = Desk::new();
         let events = desk.events().clone();
@@ -183,7 +189,7 @@ impl Router {
             thread: Mutex::new(None),
         };
         let router = Router(Arc::new(inner));
-        router.begin(config)?;
+        router.begin(config, options.trial.is_none())?;
         router.adopt(Startup::without_history(config.clone(), ""));
         Ok(router)
     }
@@ -199,13 +205,15 @@ impl Router {
     }
 
     /// Starts the control thread and applies the first configuration.
-    fn begin(&self, config: &Config) -> Result<(), StartError> {
+    fn begin(&self, config: &Config, by_itself: bool) -> Result<(), StartError> {
         let weak = Arc::downgrade(&self.0);
         self.control().sflow.reports.set(Some(Box::new(move || weak.upgrade().map_or_else(Vec::new, |inner| Router(inner).reports()))));
-        let twin = self.clone();
-        let thread = std::thread::Builder::new().name("weir-control".into()).spawn(move || twin.control_loop());
-        let thread = thread.map_err(system("no thread for the control side"))?;
-        *self.0.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(thread);
+        if by_itself {
+            let twin = self.clone();
+            let thread = std::thread::Builder::new().name("weir-control".into()).spawn(move || twin.control_loop());
+            let thread = thread.map_err(system("no thread for the control side"))?;
+            *self.0.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(thread);
+        }
         if let Err(error) = self.apply(config) {
             self.stop();
             return Err(error.into());
@@ -240,8 +248,6 @@ impl Router {
 
     /// The control thread: what workers tell, neighbours, links, traces, reclamation.
     fn control_loop(&self) {
-        let mut next_links = Instant::now();
-        let mut next_neighbors = Instant::now();
         while !self.0.stopping.load(Ordering::Acquire) {
             self.0.rounds.fetch_add(1, Ordering::Relaxed);
             self.0.waker.will_sleep();
@@ -252,19 +258,7 @@ impl Router {
             }
             self.0.waker.is_awake();
             self.watch_deadline();
-            let now = Instant::now();
-            let mut control = self.control();
-            control.take_events();
-            if now >= next_neighbors {
-                next_neighbors = now + Duration::from_millis(100);
-                control.tick_neighbors();
-                control.take_traces();
-                control.domain.reclaim();
-            }
-            if now >= next_links {
-                next_links = now + Duration::from_millis(500);
-                control.watch_links();
-            }
+            self.control().round();
         }
     }
 
@@ -331,7 +325,7 @@ fn make_worker(
     );
     let core = core.map(usize::from);
     let stats = worker.stats.clone();
-    let handle = WorkerHandle { commands, returned, events, trace, waker, stats, counters, core, sent: 0, thread: None };
+    let handle = WorkerHandle { commands, returned, events, trace, waker, stats, counters, core, sent: 0, thread: None, by_hand: None };
     Ok(Parts { worker, handle, source })
 }
 
@@ -420,6 +414,8 @@ fn make_control(
         events,
         next_worker: 0,
         log: options.log.clone(),
+        trial: options.trial.clone(),
+        due: Due::default(),
         fail_at: None,
     };
     let start = control.config.sflow.clone();
@@ -428,7 +424,35 @@ fn make_control(
     Ok(control)
 }
 
+/// How often neighbours age, in nanoseconds.
+const NEIGHBOR_INTERVAL: u64 = 100_000_000;
+/// How often links are looked at, in nanoseconds.
+const LINK_INTERVAL: u64 = 500_000_000;
+
+/// When the control side has something to do by the clock, in its nanoseconds.
+#[derive(Default)]
+pub(crate) struct Due {
+    neighbors: u64,
+    links: u64,
+}
+
 impl Control {
+    /// What the control side does again and again: what workers told, and what is due by the clock.
+    pub(crate) fn round(&mut self) {
+        let now = self.clock.now();
+        self.take_events();
+        if now >= self.due.neighbors {
+            self.due.neighbors = now + NEIGHBOR_INTERVAL;
+            self.tick_neighbors();
+            self.take_traces();
+            self.domain.reclaim();
+        }
+        if now >= self.due.links {
+            self.due.links = now + LINK_INTERVAL;
+            self.watch_links();
+        }
+    }
+
     /// Brings traces in from the workers' rings.
     pub(crate) fn take_traces(&mut self) {
         for worker in 0..self.workers.len() {
@@ -450,6 +474,7 @@ impl Control {
         }
         self.workers.iter_mut().for_each(|worker| worker.tell(Command::Stop));
         for worker in &mut self.workers {
+            drop(worker.by_hand.take());
             if let Some(thread) = worker.thread.take() {
                 worker.waker.wake();
                 if thread.join().is_err() {
