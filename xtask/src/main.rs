@@ -1,4 +1,4 @@
-//! Chores of the project: `cargo xtask deps-check`.
+//! Chores of the project: `cargo xtask deps-check`, `cargo xtask scenario make [NAME]`.
 //!
 //! Every crate lives on a floor and may use crates of lower floors only. The table below is the plan
 //! of the house; what cargo says about the real dependencies is held against it.
@@ -16,7 +16,7 @@ const FLOORS: [&[&str]; 6] = [
     &["weir-graph", "weir-port", "weir-fib", "weir-flowfmt", "weir-config", "weir-netlink", "weir-store", "weir-acl"],
     &["weir-nodes", "weir-afxdp", "weir-tap", "weir-pcap", "weir-memif", "weir-telemetry", "weir-api"],
     &["weir-engine"],
-    &["weir-bench"],
+    &["weir-bench", "weir-testkit"],
     &["weir"],
 ];
 
@@ -26,9 +26,24 @@ const WITHIN: [(&str, &str); 1] = [("weir-buf", "weir-cpu")];
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("deps-check") => deps_check(),
+        // Built only when asked for: it brings the whole router along.
+        Some("scenario") => run_cargo(&["run", "-q", "-p", "weir-testkit", "--bin", "scenario", "--"]),
         _ => {
-            eprintln!("usage: cargo xtask deps-check");
+            eprintln!("usage: cargo xtask deps-check | cargo xtask scenario make [NAME]...");
             ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs cargo with these words and what stands behind the chore's name.
+fn run_cargo(words: &[&str]) -> ExitCode {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    match Command::new(cargo).args(words).args(std::env::args().skip(2)).status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("cargo: {error}");
+            ExitCode::FAILURE
         }
     }
 }

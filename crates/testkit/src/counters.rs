@@ -1,0 +1,93 @@
+//! `counters.json`: every counter that is not zero after a scenario.
+//!
+//! What is zero is left out, so that whatever is counted without being expected stands out as a
+//! difference. Traffic and drops come from the API's own views, by interface; packets of no interface
+//! stand under "nowhere".
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use weir_api::Router as _;
+use weir_engine::Router;
+
+/// All counters of a router that are not zero.
+///
+/// # Errors
+/// What the router says.
+pub fn of(router: &Router) -> Result<Value, String> {
+    let failed = |error: weir_api::ApiError| error.message;
+    let (totals, interfaces, errors) = (router.balance(), router.interfaces().map_err(failed)?, router.errors().map_err(failed)?);
+    let mut by_interface = Map::new();
+    for interface in interfaces.interfaces {
+        let counters = json!({
+            "rx": interface.rx, "tx": interface.tx, "rx_errors": interface.rx_errors, "tx_errors": interface.tx_errors,
+        });
+        by_interface.insert(interface.name, counters);
+    }
+    let mut drops: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    for error in errors.errors {
+        let interface = error.interface.unwrap_or_else(|| "nowhere".to_owned());
+        *drops.entry(interface).or_default().entry(format!("{} {}", error.node, error.reason)).or_default() += error.count;
+    }
+    let all = json!({
+        "interfaces": by_interface,
+        "drops": drops,
+        "totals": {
+            "originated": totals.originated, "replicated": totals.replicated, "consumed": totals.consumed, "held": totals.held,
+        },
+    });
+    Ok(without_zeros(all).unwrap_or_else(|| json!({})))
+}
+
+fn without_zeros(value: Value) -> Option<Value> {
+    match value {
+        Value::Object(map) => {
+            let map: Map<_, _> = map.into_iter().filter_map(|(key, value)| Some((key, without_zeros(value)?))).collect();
+            (!map.is_empty()).then_some(Value::Object(map))
+        }
+        value => (value != json!(0) && !value.is_null()).then_some(value),
+    }
+}
+
+/// Counters by their path, for telling them apart.
+fn flat(value: &Value, path: &str, to: &mut BTreeMap<String, u64>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let path = if path.is_empty() { key.clone() } else { format!("{path} › {key}") };
+                flat(value, &path, to);
+            }
+        }
+        value => {
+            to.insert(path.to_owned(), value.as_u64().unwrap_or(0));
+        }
+    }
+}
+
+/// How two sets of counters differ, one line each.
+#[must_use]
+pub fn differences(expected: &Value, counted: &Value) -> Vec<String> {
+    let (mut left, mut right) = (BTreeMap::new(), BTreeMap::new());
+    flat(expected, "", &mut left);
+    flat(counted, "", &mut right);
+    let mut paths: Vec<&String> = left.keys().chain(right.keys()).collect();
+    paths.sort();
+    paths.dedup();
+    let value = |of: &BTreeMap<String, u64>, path: &String| of.get(path).copied().unwrap_or(0);
+    let line = |path: &String| format!("counter {path}: expected {}, counted {}", value(&left, path), value(&right, path));
+    paths.into_iter().filter(|path| value(&left, path) != value(&right, path)).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_left_out_and_everything_else_is_told() {
+        let counted = without_zeros(json!({"a": {"b": 0, "c": {"d": 0}}, "e": {"f": 2, "g": 0}})).unwrap();
+        assert_eq!(counted, json!({"e": {"f": 2}}));
+        let lines = differences(&json!({"e": {"f": 1}, "h": 3}), &counted);
+        assert_eq!(lines, ["counter e › f: expected 1, counted 2", "counter h: expected 3, counted 0"]);
+        assert!(differences(&counted, &counted).is_empty());
+    }
+}
