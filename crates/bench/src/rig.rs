@@ -97,7 +97,7 @@ impl Rig {
             }
             let Some(mut packet) = self.ring.pop_front() else { return };
             packet.clear();
-            let filled = packet.fill(self.frames.get(self.next_frame));
+            let filled = self.frames.fill(self.next_frame, &mut packet);
             self.next_frame = (self.next_frame + 1) % self.frames.len().max(1);
             debug_assert!(filled);
             self.vector.push(packet);
@@ -154,7 +154,7 @@ impl Rig {
         let mut caught = caught;
         let mut count = 0;
         while let Some(frame) = caught.pop() {
-            (self.check)(self.frames.get(count), &frame).map_err(|wrong| CheckError(format!("frame {count}: {wrong}")))?;
+            (self.check)(&self.frames.get(count), &frame).map_err(|wrong| CheckError(format!("frame {count}: {wrong}")))?;
             count += 1;
         }
         let totals = &self.counters.totals;

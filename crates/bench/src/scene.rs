@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use ipnet::Ipv4Net;
+use weir_buf::Pkt;
 use weir_fib::{Adjacency, Fib4Writer, FibError, Group, NeighborState, NexthopTable, Path};
 use weir_nodes::{Entry, IcmpLimit, Tables};
 use weir_port::interface::{Interface, InterfaceCounters, Kind};
@@ -29,14 +30,24 @@ pub(crate) const BESIDE: u32 = 3;
 /// Says what is wrong with what came out (second) for what came in (first).
 pub(crate) type Check = Box<dyn Fn(&[u8], &[u8]) -> Result<(), String> + Send>;
 
-/// Frames of one length, side by side.
-#[derive(Debug, Default)]
+/// Writes into a frame what is the frame's own; which one it is comes first.
+type Own = Box<dyn Fn(usize, &mut [u8]) + Send>;
+
+/// Frames of one length: side by side, or one that each is made from when its turn comes.
+#[derive(Default)]
 pub(crate) struct Frames {
     bytes: Vec<u8>,
     len: usize,
+    made: Option<(usize, Own)>,
 }
 
 impl Frames {
+    /// So many frames as `frame`, in which `own` writes what differs. For cases with so many frames that
+    /// reading them would push the tables out of the processor's caches, as no network card does.
+    pub(crate) fn made(frame: &[u8], count: usize, own: impl Fn(usize, &mut [u8]) + Send + 'static) -> Frames {
+        Frames { bytes: frame.into(), len: frame.len(), made: Some((count, Box::new(own))) }
+    }
+
     /// Adds a frame, as long as the first.
     pub(crate) fn push(&mut self, frame: &[u8]) {
         if self.bytes.is_empty() {
@@ -48,13 +59,25 @@ impl Frames {
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len() / self.len.max(1)
+        self.made.as_ref().map_or(self.bytes.len() / self.len.max(1), |(count, _)| *count)
     }
 
-    /// Frame number `n`, from the beginning again behind the last.
-    pub(crate) fn get(&self, n: usize) -> &[u8] {
-        let start = n % self.len().max(1) * self.len;
-        &self.bytes[start..start + self.len]
+    /// Puts frame number `n`, from the beginning again behind the last, into a packet.
+    pub(crate) fn fill(&self, n: usize, packet: &mut Pkt) -> bool {
+        let n = n % self.len().max(1);
+        let Some((_, own)) = &self.made else { return packet.fill(&self.bytes[n * self.len..(n + 1) * self.len]) };
+        let filled = packet.fill(&self.bytes);
+        own(n, packet.data_mut());
+        filled
+    }
+
+    /// The same frame by itself.
+    pub(crate) fn get(&self, n: usize) -> Vec<u8> {
+        let n = n % self.len().max(1);
+        let Some((_, own)) = &self.made else { return self.bytes[n * self.len..(n + 1) * self.len].into() };
+        let mut frame = self.bytes.clone();
+        own(n, &mut frame);
+        frame
     }
 }
 
@@ -120,18 +143,7 @@ impl Scene {
 
     /// One more frame: UDP over IPv4 from 10.9.0.0 + `flow`, 64 bytes.
     pub(crate) fn udp4(&mut self, flow: u32, destination: u32) {
-        let ends = build::Ends {
-            destination_mac: OURS,
-            source_mac: PEER,
-            source: u32::from(Ipv4Addr::new(10, 9, 0, 0)).wrapping_add(flow % (1 << 16)),
-            destination,
-            source_port: 1000,
-            destination_port: 9,
-            ..build::Ends::default()
-        };
-        let mut frame = [0; FRAME];
-        assert!(build::udp4_into(&mut frame, &ends), "a frame has room for its headers");
-        self.frames.push(&frame);
+        self.frames.push(&udp4(flow, destination));
     }
 
     /// Puts routes and next hops in. The same tables again, with the tap on the sampled interface, are second.
@@ -146,6 +158,22 @@ impl Scene {
         }
         [off, on]
     }
+}
+
+/// UDP over IPv4 from 10.9.0.0 + `flow`, 64 bytes.
+pub(crate) fn udp4(flow: u32, destination: u32) -> [u8; FRAME] {
+    let ends = build::Ends {
+        destination_mac: OURS,
+        source_mac: PEER,
+        source: u32::from(Ipv4Addr::new(10, 9, 0, 0)).wrapping_add(flow % (1 << 16)),
+        destination,
+        source_port: 1000,
+        destination_port: 9,
+        ..build::Ends::default()
+    };
+    let mut frame = [0; FRAME];
+    assert!(build::udp4_into(&mut frame, &ends), "a frame has room for its headers");
+    frame
 }
 
 fn port(index: u32) -> Interface {

@@ -6,6 +6,7 @@
 //! * [`dispatch`]: runs a piece of work compiled for the best instruction set this machine has,
 //!   chosen once at start. The binary itself stays at the x86-64 baseline.
 //! * [`pin_to`]: ties the calling thread to one core.
+//! * [`prefer_hugepages`]: asks for memory to lie on large pages.
 //! * [`numa`]: which memory is near.
 //!
 //! Everything here is callable from safe code, from any thread, at any time.
@@ -91,6 +92,27 @@ pub fn prefetch_write(place: *const u8) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = place;
+}
+
+/// Bytes of a large page, and what memory has to begin at to lie on such pages whole.
+pub const HUGE_PAGE: usize = 2 << 20;
+
+/// Asks the kernel to put those parts of `memory` on large pages that fill one. With `now`, what lies on
+/// ordinary ones is moved at once, if this kernel can (Linux 6.1), else some time later. A hint only.
+pub fn prefer_hugepages<T>(memory: &[T], now: bool) {
+    let start = memory.as_ptr().addr().next_multiple_of(HUGE_PAGE);
+    let end = (memory.as_ptr().addr() + size_of_val(memory)) / HUGE_PAGE * HUGE_PAGE;
+    let (Some(bytes @ 1..), Some(skipped)) = (end.checked_sub(start), start.checked_sub(memory.as_ptr().addr())) else { return };
+    let place = memory.as_ptr().cast::<u8>().wrapping_add(skipped).cast_mut().cast();
+    #[expect(unsafe_code, reason = "libc's madvise takes a raw pointer")]
+    // SAFETY: the range lies within `memory`, which is borrowed meanwhile; neither piece of advice changes what
+    // anybody reads there, and a kernel that does not know one of them refuses it.
+    unsafe {
+        libc::madvise(place, bytes, libc::MADV_HUGEPAGE);
+        if now {
+            libc::madvise(place, bytes, libc::MADV_COLLAPSE);
+        }
+    }
 }
 
 /// An instruction set level that hot loops are compiled for.
@@ -264,6 +286,18 @@ mod tests {
         .join()
         .unwrap();
         assert!(pin_to(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn memory_keeps_its_content_on_large_pages() {
+        let mut memory = vec![0u32; 3 * HUGE_PAGE / 4];
+        memory.iter_mut().enumerate().for_each(|(n, word)| *word = n as u32);
+        for now in [false, true] {
+            prefer_hugepages(&memory, now);
+            prefer_hugepages(&memory[..10], now);
+            prefer_hugepages::<u32>(&[], now);
+            assert!(memory.iter().enumerate().all(|(n, &word)| word == n as u32));
+        }
     }
 
     #[test]

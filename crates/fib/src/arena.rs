@@ -1,13 +1,15 @@
 //! The memory that nodes lie in: chunks that are allocated once and never move, so that a reader needs
 //! no lock and no reference count, and [`Space`], the writer's account of which part of it is free.
 //!
-//! Memory is dealt out in units of 16 bytes. A chunk is 16 MiB, begins at a cache line, and comes zeroed
-//! from the system, which only gives what is written. [`Space`] is a buddy system that gives the tail of
+//! Memory is dealt out in units of 16 bytes. A chunk is 16 MiB, begins at a large page, and comes zeroed
+//! from the system, which only gives what is written. A table that has become large moves to large pages: random
+//! lookups in 4 KiB pages wait for their translation more than for the table itself. [`Space`] is a buddy system that gives the tail of
 //! a block back at once: free blocks find together again, and nothing is lost but the rounding to a unit.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+use weir_cpu::HUGE_PAGE;
 use zerocopy::FromZeros;
 
 /// Bytes of a unit.
@@ -18,12 +20,12 @@ const CHUNK_BYTES: usize = 16 << 20;
 const CHUNK_UNITS: u32 = (CHUNK_BYTES / UNIT) as u32;
 /// Chunks of an arena: 512 MiB, some 50 million routes.
 const CHUNKS: usize = 32;
-/// Bytes of a cache line, which chunks begin at.
-const LINE: usize = 64;
+/// Units in use from which on large pages are asked for: half of one is.
+const LARGE: u32 = (HUGE_PAGE / 2 / UNIT) as u32;
 
 struct Chunk<T> {
     words: Box<[T]>,
-    /// Words before the first cache line.
+    /// Words before the first large page.
     skip: usize,
 }
 
@@ -73,9 +75,24 @@ impl<T: FromZeros> Arena<T> {
         if place.get().is_some() {
             return true;
         }
-        let Ok(words) = <[T]>::new_box_zeroed_with_elems(Self::CHUNK_WORDS + LINE / size_of::<T>()) else { return false };
-        let skip = words.as_ptr().align_offset(LINE);
+        let Ok(words) = <[T]>::new_box_zeroed_with_elems(Self::CHUNK_WORDS + HUGE_PAGE / size_of::<T>()) else { return false };
+        let skip = words.as_ptr().align_offset(HUGE_PAGE);
+        if unit > LARGE {
+            weir_cpu::prefer_hugepages(&words, false);
+        }
         place.set(Chunk { words, skip }).is_ok()
+    }
+}
+
+impl<T> Arena<T> {
+    /// Moves the first chunk to large pages.
+    #[cold]
+    fn enlarge_pages(&self) {
+        if let Some(chunk) = self.chunks[0].get() {
+            weir_cpu::prefer_hugepages(chunk.words(), false);
+            let used = LARGE as usize * UNIT / size_of::<T>();
+            weir_cpu::prefer_hugepages(chunk.words().get(..2 * used).unwrap_or(&[]), true);
+        }
     }
 }
 
@@ -110,6 +127,9 @@ impl Space {
         }
         let start = self.high;
         self.high += 1 << TOP;
+        if self.high == LARGE {
+            arena.enlarge_pages();
+        }
         Some(start)
     }
 
@@ -166,7 +186,7 @@ mod tests {
         let arena = Arena::<AtomicU32>::new();
         let mut space = Space::default();
         let unit = space.take(&arena, 4).unwrap();
-        assert_eq!(arena.node(unit, 16).as_ptr().addr() % LINE, 0);
+        assert_eq!(arena.node(unit, 16).as_ptr().addr() % 64, 0);
         assert_eq!(arena.node(unit, 16).len(), 16);
         assert!(arena.get(0).is_some() && arena.get(1 << 24).is_none());
     }

@@ -11,7 +11,7 @@ use weir_fib::synthetic::{destinations4, internet4};
 use weir_port::interface::Input;
 
 use crate::case::{Case, Kind, Limit};
-use crate::scene::{IN, Scene, forwarded4};
+use crate::scene::{Frames, IN, Scene, forwarded4, udp4};
 
 pub(super) const CASE: Case = Case {
     name: "ip4-full",
@@ -31,9 +31,19 @@ fn set(scene: &mut Scene) {
     let groups = scene.neighbors(NEIGHBORS);
     let routes_in: Vec<(Ipv4Net, u32)> = routes.iter().map(|&(prefix, neighbor)| (prefix, groups[neighbor as usize - 1])).collect();
     scene.fib4.extend(&routes_in).expect("room for a full table");
-    for (flow, destination) in destinations4(2, DESTINATIONS, &routes).into_iter().enumerate() {
-        scene.udp4(flow as u32, destination);
-    }
+    let destinations = destinations4(2, DESTINATIONS, &routes);
+    let mut frame = udp4(0, 0);
+    // No UDP checksum (RFC 768), since it would cover the destination.
+    frame[40..42].fill(0);
+    // RFC 1071: what the checksum leaves out of the one frame goes in with each destination.
+    scene.frames = Frames::made(&frame, destinations.len(), move |n, frame| {
+        let destination = destinations.get(n).copied().unwrap_or(0);
+        let sum = u32::from(!u16::from_be_bytes([frame[24], frame[25]])) + (destination >> 16) + (destination & 0xffff);
+        let sum = (sum & 0xffff) + (sum >> 16);
+        let sum = (sum & 0xffff) + (sum >> 16);
+        frame[24..26].copy_from_slice(&(!sum as u16).to_be_bytes());
+        frame[30..34].copy_from_slice(&destination.to_be_bytes());
+    });
     let routes: HashMap<Ipv4Net, u32> = routes.into_iter().collect();
     scene.check = Box::new(move |sent, got| {
         let destination = sent[30..34].try_into().map(u32::from_be_bytes).map_err(|_| "no destination")?;
