@@ -11,7 +11,7 @@ use ipnet::Ipv4Net;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::device::{Device, Stream, StreamProtocol, XdpMode};
+use crate::device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
 use crate::model::{AdminState, Config, Interface, NeighborKey, Path, Via};
 use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256};
 use crate::settings::{Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Role, SflowEncoding, Tls, Token};
@@ -21,7 +21,7 @@ use crate::settings::{Collector, History, Hugepages, Idle, Listen, LogFormat, Lo
 pub enum Devices {
     /// All that can be written, whether or not a machine has it.
     Any,
-    /// Those that a router can start with anywhere, without root: drivers `null` and `generator`,
+    /// Those that a router can start with anywhere, without root: drivers `null`, `generator` and `memif`,
     /// and nothing differs whose change needs a restart.
     InMemory,
 }
@@ -221,9 +221,10 @@ fn small(index: usize) -> u8 {
 
 fn any_device(index: usize, dice: u8) -> Option<Device> {
     let mac = MacAddr([2, 0, 0, 3, small(index), dice]);
-    match dice % 7 {
+    match dice % 8 {
         0 => None,
-        1 | 2 => in_memory(index, dice / 7),
+        7 => Some(memif(format!("/run/memif {}.sock", dice / 64), index, dice / 8)),
+        1 | 2 => in_memory(index, dice / 8),
         3 => {
             Some(Device::Pcap { input: Some(format!("/in-{index}.pcap").into()), output: dice.is_multiple_of(2).then(|| "out put".into()) })
         }
@@ -237,11 +238,25 @@ fn any_device(index: usize, dice: u8) -> Option<Device> {
 }
 
 fn in_memory(index: usize, dice: u8) -> Option<Device> {
-    match dice % 4 {
+    match dice % 5 {
         0 => None,
-        1 => Some(Device::Generator { streams: (0..=dice / 4 % 2).map(|number| stream(index, number)).collect() }),
+        // Slaves whose master never comes.
+        4 => Some(memif(format!("@weir-nobody-{}", dice / 64), index, 23)),
+        1 => Some(Device::Generator { streams: (0..=dice / 5 % 2).map(|number| stream(index, number)).collect() }),
         _ => Some(Device::Null),
     }
+}
+
+fn memif(socket: String, index: usize, dice: u8) -> Device {
+    Device::Memif(Memif {
+        socket: socket.into(),
+        id: u32::from(small(index)),
+        role: if dice.is_multiple_of(16) { MemifRole::Master } else { MemifRole::Slave },
+        secret: dice.is_multiple_of(3).then(|| "it's: #1".to_owned()),
+        queues: 1 + u16::from(dice / 16 % 2),
+        ring_size: if dice.is_multiple_of(5) { 32 } else { Memif::default_ring_size() },
+        buffer_size: Memif::default_buffer_size(),
+    })
 }
 
 /// A stream slow enough that many routers can run at once.

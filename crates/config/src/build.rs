@@ -14,7 +14,7 @@ use ipnet::Ipv4Net;
 use serde::Deserialize;
 use serde::de::value::{Error as WordError, StrDeserializer};
 
-use crate::device::{Device, Stream};
+use crate::device::{Device, Memif, Stream};
 use crate::model::{Config, Interface, NeighborKey, Path, Via};
 use crate::scalar::{MacAddr, decimal};
 use crate::settings::{Api, Buffers, Collector, History, Listen, Logging, Metrics, Sflow, Tls, Token, Workers};
@@ -203,10 +203,23 @@ fn device(node: &Node<'_>) -> Option<Device> {
         }),
         "tap" => Some(Device::Tap { name: text(node, "name")?, host_mac: parsed(node, "host-mac") }),
         "pcap" => Some(Device::Pcap { input: file(node, "input"), output: file(node, "output") }),
+        "memif" => Some(Device::Memif(memif(node)?)),
         "null" => Some(Device::Null),
         "generator" => Some(Device::Generator { streams: items(node, "streams").filter_map(|(_, node)| stream(node)).collect() }),
         _ => None,
     }
+}
+
+fn memif(node: &Node<'_>) -> Option<Memif> {
+    Some(Memif {
+        socket: file(node, "socket")?,
+        id: number(node, "id").unwrap_or(0),
+        role: word(node, "role")?,
+        secret: text(node, "secret"),
+        queues: number(node, "queues").unwrap_or(1),
+        ring_size: number(node, "ring-size").unwrap_or(Memif::default_ring_size()),
+        buffer_size: number(node, "buffer-size").unwrap_or(Memif::default_buffer_size()),
+    })
 }
 
 fn stream(node: &Node<'_>) -> Option<Stream> {

@@ -41,6 +41,8 @@ pub enum Device {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<PathBuf>,
     },
+    /// One end of a shared-memory connection to another program: VPP, DPDK, another Weir.
+    Memif(Memif),
     /// Nothing arrives, and all that leaves vanishes, counted.
     Null,
     /// Packets made in memory from templates; what leaves vanishes, counted.
@@ -65,6 +67,7 @@ impl Device {
             Self::AfXdp { .. } => "af-xdp",
             Self::Tap { .. } => "tap",
             Self::Pcap { .. } => "pcap",
+            Self::Memif(_) => "memif",
             Self::Null => "null",
             Self::Generator { .. } => "generator",
             Self::Loopback => "loopback",
@@ -76,7 +79,7 @@ impl Device {
     pub fn linux_name(&self) -> Option<&str> {
         match self {
             Self::AfXdp { name, .. } | Self::Tap { name, .. } => Some(name),
-            Self::Pcap { .. } | Self::Null | Self::Generator { .. } | Self::Loopback => None,
+            Self::Pcap { .. } | Self::Memif(_) | Self::Null | Self::Generator { .. } | Self::Loopback => None,
         }
     }
 
@@ -84,7 +87,7 @@ impl Device {
     #[must_use]
     pub fn queues(&self) -> u16 {
         match self {
-            Self::AfXdp { queues, .. } => *queues,
+            Self::AfXdp { queues, .. } | Self::Memif(Memif { queues, .. }) => *queues,
             Self::Loopback => 0,
             _ => 1,
         }
@@ -106,8 +109,93 @@ impl std::fmt::Display for Device {
                 }
                 Ok(())
             }
+            Self::Memif(memif) => {
+                write!(f, " {} {} at {}", memif.role.word(), memif.id, memif.socket.display())?;
+                if memif.queues > 1 { write!(f, ", {} queues", memif.queues) } else { Ok(()) }
+            }
             Self::Null | Self::Loopback => Ok(()),
             Self::Generator { streams } => write!(f, " with {} streams", streams.len()),
+        }
+    }
+}
+
+/// How one end of a memif connection is to be. Frames are Ethernet frames.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Memif {
+    /// Where both ends meet: an absolute path, or `@NAME` in the network namespace's own space.
+    pub socket: PathBuf,
+    /// Which of the interfaces at that socket.
+    #[serde(default)]
+    pub id: u32,
+    /// Which end this is.
+    pub role: MemifRole,
+    /// What both ends must know, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// Queues in each direction.
+    #[serde(default = "one_queue")]
+    pub queues: u16,
+    /// Descriptors of each ring; the slave's counts.
+    #[serde(default = "Memif::default_ring_size")]
+    pub ring_size: u16,
+    /// As slave: bytes of each buffer that the master may fill.
+    #[serde(default = "Memif::default_buffer_size")]
+    pub buffer_size: u16,
+}
+
+impl Memif {
+    /// VPP's default.
+    #[must_use]
+    pub const fn default_ring_size() -> u16 {
+        1024
+    }
+
+    /// VPP's default.
+    #[must_use]
+    pub const fn default_buffer_size() -> u16 {
+        2048
+    }
+
+    /// The name in the abstract space, when the socket is one of those.
+    #[must_use]
+    pub fn abstract_name(&self) -> Option<&str> {
+        self.socket.to_str().and_then(|socket| socket.strip_prefix('@'))
+    }
+}
+
+impl std::fmt::Debug for Memif {
+    /// Without the secret: what is logged for a fault tells nobody.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memif")
+            .field("socket", &self.socket)
+            .field("id", &self.id)
+            .field("role", &self.role)
+            .field("secret", &self.secret.as_ref().map(|_| "given"))
+            .field("queues", &self.queues)
+            .field("ring_size", &self.ring_size)
+            .field("buffer_size", &self.buffer_size)
+            .finish()
+    }
+}
+
+/// The two ends of a memif connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemifRole {
+    /// Listens, and copies frames out of and into the memory of the slave.
+    Master,
+    /// Connects, and shares its packet memory with the master.
+    Slave,
+}
+
+impl MemifRole {
+    /// The word in the file.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Master => "master",
+            Self::Slave => "slave",
         }
     }
 }

@@ -41,6 +41,10 @@ pub(crate) enum Kind {
     LinuxName,
     /// A file of at most so many bytes of path.
     File(usize),
+    /// Where both ends of a memif connection meet.
+    MemifSocket,
+    /// What only those who may must know: text of at most so many bytes, in no message.
+    Secret(usize),
     /// A unicast MAC address.
     UnicastMac,
     /// Any MAC address.
@@ -143,13 +147,15 @@ const fn lacks(path: &'static str) -> Key {
 }
 
 use Kind::{
-    AddressRange, File, InterfaceName, Ip, LinuxName, List, ListenAddress, Mac, Named, Neighbor, OwnAddress, PortRange, PowerOfTwo, Prefix,
-    Section, Sha256, Text, Truth, UnicastMac, UnixGroup, Via, Whole, Word,
+    AddressRange, File, InterfaceName, Ip, LinuxName, List, ListenAddress, Mac, MemifSocket, Named, Neighbor, OwnAddress, PortRange,
+    PowerOfTwo, Prefix, Secret, Section, Sha256, Text, Truth, UnicastMac, UnixGroup, Via, Whole, Word,
 };
 
 const LINUX: &[&str] = &["af-xdp", "tap"];
 const XDP: &[&str] = &["af-xdp"];
 const PCAP: &[&str] = &["pcap"];
+const MEMIF: &[&str] = &["memif"];
+const QUEUED: &[&str] = &["af-xdp", "memif"];
 const TAP: &[&str] = &["tap"];
 const GENERATOR: &[&str] = &["generator"];
 
@@ -157,7 +163,7 @@ const LOOPBACKS: Kind = Named(Names::LOOPBACKS);
 const TAPS: Kind = Named(Names::TAPS);
 
 /// The drivers a device can have.
-pub(crate) const DRIVERS: &[&str] = &["af-xdp", "tap", "pcap", "null", "generator"];
+pub(crate) const DRIVERS: &[&str] = &["af-xdp", "tap", "pcap", "memif", "null", "generator"];
 
 /// Every key, in the order of the reference.
 #[rustfmt::skip]
@@ -166,13 +172,19 @@ pub(crate) static KEYS: &[Key] = &[
     key("interfaces.*", Section, "{}", "{mtu: 1500}", "One interface."),
     key("interfaces.*.description", Text(255), "", "to the core", "Free text for people; absent by default."),
     key("interfaces.*.device", Section, "", "{driver: af-xdp, name: eth1}", "What the interface is attached to; one without a device is known but carries nothing."),
-    key("interfaces.*.device.driver", Word(DRIVERS), REQUIRED, "af-xdp", "Who moves the packets: a Linux network device through AF_XDP, a TAP that is made, capture files, nothing at all, or packets made in memory."),
+    key("interfaces.*.device.driver", Word(DRIVERS), REQUIRED, "af-xdp", "Who moves the packets: a Linux network device through AF_XDP, a TAP that is made, capture files, memory shared with another program (memif, Ethernet mode), nothing at all, or packets made in memory."),
     of(LINUX, key("interfaces.*.device.name", LinuxName, REQUIRED, "eth1", "The Linux name of the network device (af-xdp), or the one that the TAP gets (tap).")),
-    of(XDP, key("interfaces.*.device.queues", Whole(1, 64), "1", "2", "How many queues of the device are served, from queue 0 upwards.")),
+    of(QUEUED, key("interfaces.*.device.queues", Whole(1, 64), "1", "2", "How many queues of the device are served, from queue 0 upwards (af-xdp), or there are in each direction (memif).")),
     of(XDP, key("interfaces.*.device.mode", Word(&["auto", "zero-copy", "native", "generic"]), "auto", "native", "How AF_XDP attaches: `auto` takes the best the driver offers, the others exactly that or nothing.")),
     of(TAP, key("interfaces.*.device.host-mac", UnicastMac, "", "02:00:00:00:00:0a", "The MAC address of the Linux end of the TAP; made up by the kernel when absent.")),
     of(PCAP, key("interfaces.*.device.input", File(4095), "", "in.pcap", "The capture whose packets arrive; nothing arrives when absent.")),
     of(PCAP, key("interfaces.*.device.output", File(4095), "", "out.pcap", "The capture that leaving packets are written to; they vanish, counted, when absent.")),
+    of(MEMIF, key("interfaces.*.device.socket", MemifSocket, REQUIRED, "/run/vpp/memif.sock", "Where both ends meet: an absolute path of at most 107 bytes, or `@NAME` in the abstract space of the network namespace. Several masters with different `id`s may share one.")),
+    of(MEMIF, key("interfaces.*.device.id", Whole(0, u32::MAX as u64), "0", "7", "Which of the interfaces at that socket.")),
+    of(MEMIF, key("interfaces.*.device.role", Word(&["master", "slave"]), REQUIRED, "slave", "Which end this is: `master` listens and copies frames, `slave` connects and lets the master read and write its packet memory, all of it, which spares every copy. DPDK says server and client.")),
+    of(MEMIF, key("interfaces.*.device.secret", Secret(24), "", "sesame", "What the other end must know, 1 to 24 bytes; nobody is asked when absent. Whoever may read the configuration can read it: it keeps ends apart that do not belong together, and does not replace the socket's permissions.")),
+    of(MEMIF, key("interfaces.*.device.ring-size", PowerOfTwo(32, 16_384), "1024", "2048", "Descriptors of each ring; the slave's counts for both ends.")),
+    of(MEMIF, key("interfaces.*.device.buffer-size", Whole(256, 2240), "2048", "2240", "As slave, the bytes of each buffer that the master may fill; a longer frame takes several.")),
     of(GENERATOR, key("interfaces.*.device.streams", List(1, 256), REQUIRED, "[{name: a, source: 10.0.0.1, destination: 10.0.1.1}]", "The streams of packets that are made; they take turns.")),
     key("interfaces.*.device.streams[]", Section, "", "{name: a, source: 10.0.0.1, destination: 10.0.1.1}", "One stream."),
     key("interfaces.*.device.streams[].name", Text(32), REQUIRED, "a", "Its name in counters and messages, once in a device."),
@@ -334,6 +346,8 @@ impl Kind {
             Self::InterfaceName => "the name of an interface of this file".into(),
             Self::LinuxName => "the name of a Linux network device".into(),
             Self::File(_) => "the path of a file".into(),
+            Self::MemifSocket => "an absolute path, or `@NAME`".into(),
+            Self::Secret(most) => format!("1 to {most} bytes of text"),
             Self::UnicastMac => "a unicast MAC address".into(),
             Self::Mac => "a MAC address".into(),
             Self::OwnAddress => "an IPv4 address with its prefix length".into(),
@@ -378,6 +392,7 @@ pub(crate) mod tests {
             "interfaces.*.device" if row.name() == "input" => device("driver: pcap, output: x"),
             "interfaces.*.device" if row.name() == "output" => device("driver: pcap, input: x"),
             "interfaces.*.device" if row.name() == "host-mac" => device("driver: tap, name: t0"),
+            "interfaces.*.device" if row.drivers == MEMIF => device("driver: memif, socket: /a, role: slave"),
             "interfaces.*.device" => device("driver: af-xdp, name: e0"),
             "interfaces.*.device.streams[]" => {
                 device("driver: generator, streams: [{name: a, source: 10.0.0.1, destination: 10.0.1.1, KEY}]").replace("}], KEY", "}]")

@@ -46,7 +46,7 @@ mod written;
 
 pub use apply::{StepMisfit, apply_to_model};
 pub use check::{CheckOptions, Checked, check, check_bytes, check_with};
-pub use device::{Device, Stream, StreamProtocol, XdpMode};
+pub use device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
 pub use diagnostic::{Diagnostic, Excerpt, Severity};
 pub use diff::diff;
 pub use dump::to_yaml;
@@ -61,5 +61,5 @@ pub use settings::{
     Token, Workers,
 };
 pub use step::{Phase, RestartChange, Step};
-pub use system::{DeviceKind, System, SystemDevice, check_system};
+pub use system::{DeviceKind, SocketObstacle, System, SystemDevice, check_system};
 pub use tree::Limits;

@@ -57,6 +57,8 @@ const RULES: &str = "
 - A loopback stands under `loopbacks` and nowhere else. It is no end of a cross connect, and nobody is behind it: no next hop and
   no static neighbour lies in its subnets.
 - An interface called `tapN` has an entry under `taps` or a `device`, not both. The MTU of both ends of a TAP is one.
+- Of each `id` at a memif `socket` there is one master and one slave at most. No memif meets at the API's socket. A master's
+  socket lies in a folder that is there.
 - `rx-queue-workers` names workers that run, for at most as many queues as the device serves.
 - `workers.count` and the number of `workers.cores` agree when both are given; a core is used once.
 - `sflow.datagram-bytes` holds a sample with `sflow.header-bytes`. Compact encoding needs interface indices below 2^24.

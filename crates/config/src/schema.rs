@@ -124,6 +124,8 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
         Kind::Word(words) => object(json!({"enum": words.iter().flat_map(|word| spellings(word)).collect::<Vec<_>>()})),
         Kind::Text(most) | Kind::File(most) => text(most),
         Kind::LinuxName => text(15),
+        Kind::MemifSocket => pattern("/.{0,106}|@.{1,107}"),
+        Kind::Secret(most) => text(most),
         Kind::InterfaceName => pattern(INTERFACE),
         Kind::Mac => pattern("[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}"),
         Kind::UnicastMac => pattern("[0-9A-Fa-f][02468ACEace](:[0-9A-Fa-f]{2}){5}"),

@@ -6,9 +6,10 @@
 //! `eth7`" points at the word in the file.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use crate::check::Checked;
-use crate::device::Device;
+use crate::device::{Device, Memif, MemifRole};
 use crate::diagnostic::{Diagnostic, Place, Severity, Source};
 use crate::findings::{Findings, Remark, Segment, at};
 use crate::model::{Config, Interface};
@@ -24,6 +25,9 @@ pub struct System {
     /// The largest MTU that a driver of this build can carry, by the driver's word (`af-xdp`,
     /// `tap`, …); one that is not here has no bound of its own.
     pub driver_mtu: BTreeMap<String, u32>,
+    /// What is in the way of sockets that the configuration wants to listen at, by their paths; those
+    /// that can be had are not here.
+    pub socket_obstacles: BTreeMap<PathBuf, SocketObstacle>,
     /// Cores that the router may run on.
     pub cores: BTreeSet<u16>,
     /// Memory that is free or can be freed, in bytes.
@@ -58,6 +62,15 @@ pub enum DeviceKind {
     Loopback,
     /// Anything else: it carries no Ethernet frames.
     Other,
+}
+
+/// Why nobody can listen at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SocketObstacle {
+    /// The folder that it would lie in is not there.
+    NoFolder,
+    /// Something is there, and it is no socket.
+    NotASocket,
 }
 
 /// What is wrong with a good file on this machine: errors and warnings in the order of the file;
@@ -127,6 +140,7 @@ impl<'a> Asked<'a> {
                     self.ethernet(name, interface, device, *queues);
                 }
                 Some(Device::Tap { name: device, .. }) => self.tap(name, device),
+                Some(Device::Memif(memif)) => self.memif(name, memif),
                 _ => {}
             }
             self.driver_mtu(name, interface);
@@ -168,6 +182,21 @@ impl<'a> Asked<'a> {
             let message = format!("there is a network device `{wanted}` already, and it is no TAP");
             let at = at!["interfaces", name, "device", "name"];
             self.error(at, message, "", "choose another name for the TAP".into());
+        }
+    }
+
+    /// A master makes its socket; a slave waits until there is one.
+    fn memif(&mut self, name: &'a str, memif: &Memif) {
+        let Some(obstacle) = self.system.socket_obstacles.get(&memif.socket).filter(|_| memif.role == MemifRole::Master) else { return };
+        let (socket, at) = (memif.socket.display(), at!["interfaces", name, "device", "socket"]);
+        match obstacle {
+            SocketObstacle::NoFolder => {
+                let message = format!("the folder of the socket `{socket}` is not there");
+                self.error(at, message, "", "make it, or name another socket".into());
+            }
+            SocketObstacle::NotASocket => {
+                self.error(at, format!("`{socket}` is there, and it is no socket"), "", "remove it, or name another socket".into());
+            }
         }
     }
 

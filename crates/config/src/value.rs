@@ -47,6 +47,8 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
             problem_with_help(format!("this path has {} bytes", text.len()), format!("at most {most} bytes fit"))
         }
         Kind::File(_) => Ok(()),
+        Kind::MemifSocket => memif_socket(text),
+        Kind::Secret(most) => secret(text, most),
         Kind::Mac => mac(text).map(drop),
         Kind::UnicastMac => unicast_mac(text),
         Kind::OwnAddress => own_address(text).map(drop),
@@ -131,6 +133,37 @@ fn free_text(text: &str, most: usize) -> Result<(), Problem> {
         }
         None => Ok(()),
     }
+}
+
+/// What fits the kernel's socket addresses (unix(7)): 108 bytes, one of them for the end of a path or
+/// the beginning of an abstract name.
+fn memif_socket(text: &str) -> Result<(), Problem> {
+    const RIGHT: &str = "`/run/vpp/memif.sock`, or `@name` in the abstract space";
+    let (what, bytes) = match text.strip_prefix('@') {
+        Some(name) => ("name", name.len()),
+        None => ("path", text.len()),
+    };
+    if text.chars().any(char::is_control) {
+        return problem_with_help("this socket has a control character".into(), RIGHT);
+    }
+    if bytes == 0 || (!text.starts_with('@') && !text.starts_with('/')) {
+        return problem_with_help(format!("{} is no place for a socket", quote(text)), RIGHT);
+    }
+    if bytes > 107 {
+        return problem_with_help(format!("this {what} of a socket has {bytes} bytes"), "at most 107 bytes fit");
+    }
+    Ok(())
+}
+
+/// Tells nothing of the secret but its length.
+fn secret(text: &str, most: usize) -> Result<(), Problem> {
+    if text.chars().any(char::is_control) {
+        return problem_with_help("this secret has a control character".into(), "letters, digits and signs");
+    }
+    if text.len() > most {
+        return problem_with_help(format!("this secret has {} bytes", text.len()), format!("at most {most} bytes fit"));
+    }
+    Ok(())
 }
 
 /// A key in a section of names.

@@ -1,6 +1,6 @@
 //! A good file against a machine: what it lacks is told at the place that asks for it.
 
-use weir_config::{CheckOptions, Checked, DeviceKind, Diagnostic, System, SystemDevice, check_system, check_with};
+use weir_config::{CheckOptions, Checked, DeviceKind, Diagnostic, SocketObstacle, System, SystemDevice, check_system, check_with};
 
 fn machine() -> System {
     let device = |kind, max_queues, max_mtu| SystemDevice { kind, max_queues, max_mtu };
@@ -14,6 +14,7 @@ fn machine() -> System {
         ]
         .into(),
         driver_mtu: [("tap".to_owned(), 2222), ("generator".to_owned(), 2226)].into(),
+        socket_obstacles: [("/no/a".into(), SocketObstacle::NoFolder), ("/etc/b".into(), SocketObstacle::NotASocket)].into(),
         cores: [0, 1].into(),
         memory_available_bytes: 100 << 20,
         hugepages_free_bytes: 64 << 20,
@@ -53,6 +54,23 @@ buffers: {per-numa: 32768}
 #[test]
 fn what_is_there_is_not_spoken_of() {
     assert_eq!(lines(GOOD), [""; 0]);
+}
+
+#[test]
+fn a_master_needs_a_place_for_its_socket_and_a_slave_waits_for_it() {
+    let text = "
+interfaces:
+  a: {device: {driver: memif, socket: /no/a, role: master}}
+  b: {device: {driver: memif, socket: /etc/b, role: master}}
+  c: {device: {driver: memif, socket: /no/a, role: slave}}
+  d: {device: {driver: memif, socket: /run/d, role: master}, mtu: 9216}
+  e: {device: {driver: memif, socket: '@a', role: master}}
+";
+    let expected = [
+        "error 3:39 interfaces.a.device.socket: the folder of the socket `/no/a` is not there (make it, or name another socket)",
+        "error 4:39 interfaces.b.device.socket: `/etc/b` is there, and it is no socket (remove it, or name another socket)",
+    ];
+    assert_eq!(lines(text), expected);
 }
 
 #[test]

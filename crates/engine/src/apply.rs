@@ -14,7 +14,7 @@ use weir_port::interface::InterfaceCounters;
 use weir_port::{LinkState, Port};
 use weir_wire::MacAddr;
 
-use crate::control::{Attached, Control, RouteSource};
+use crate::control::{Attached, Control, Peer, RouteSource};
 use crate::neighbors::Place;
 use crate::ports;
 use crate::worker::{Command, Returned};
@@ -168,7 +168,11 @@ impl Control {
 
     fn create_interface(&mut self, name: &str, wanted: &weir_config::Interface) -> Result<(), String> {
         let index = self.indexes.of(name);
-        let port = self.open_port(wanted, index)?;
+        // The new port may want what one that goes still has: a name, a queue, a socket.
+        if !self.leaving.is_empty() && wanted.device.is_some() {
+            self.settle()?;
+        }
+        let (port, peer) = self.open_port(wanted, index)?.map_or((None, None), |it| (Some(it.port), it.peer.map(Peer::new)));
         let drops = (0..self.workers.len()).map(|_| self.drop_map.counters()).collect();
         // The other end of a TAP is Linux, which has the device's address: ours must be another.
         let is_tap = matches!(wanted.device, Some(weir_config::Device::Tap { .. }));
@@ -185,7 +189,7 @@ impl Control {
         let local = self.nexthops.add_adjacency(Adjacency::local(index));
         // Nothing can take a loopback down but the configuration.
         let link = LinkState { up: wanted.is_loopback(), speed: 0 };
-        let attached = Attached { index, port: None, link, placement: Vec::new(), tx_queues: 0, counters, drops, mac, glean, local };
+        let attached = Attached { index, port: None, peer, link, placement: Vec::new(), tx_queues: 0, counters, drops, mac, glean, local };
         self.interfaces.insert(name.to_owned(), attached);
         if let Some(port) = port {
             self.attach(name, port, &wanted.rx_queue_workers);
@@ -195,10 +199,10 @@ impl Control {
     }
 
     /// Opens what an interface is attached to, or what a test wants in its place.
-    fn open_port(&self, wanted: &weir_config::Interface, index: u32) -> Result<Option<Box<dyn Port>>, String> {
+    fn open_port(&self, wanted: &weir_config::Interface, index: u32) -> Result<Option<ports::Opened>, String> {
         let replaced = wanted.device.as_ref().and_then(|device| self.trial.as_ref()?.open(device));
         let port = match replaced {
-            Some(port) => port.map(Some),
+            Some(port) => port.map(|port| Some(ports::Opened { port, peer: None })),
             None => ports::open(wanted, made_up_mac(index), self.memory.of_device(wanted.device.as_ref())),
         };
         port.map_err(|error| error.to_string())
@@ -275,10 +279,14 @@ impl Control {
         }
         let port = self.open_port(&wanted, self.index_of(name));
         let result = match port {
-            Ok(Some(port)) => {
+            Ok(Some(opened)) => {
+                let port = opened.port;
                 let is_tap = matches!(wanted.device, Some(weir_config::Device::Tap { .. }));
                 if let (Some(attached), Some(mac), false) = (self.interfaces.get_mut(name), port.mac(), is_tap) {
                     attached.mac = mac;
+                }
+                if let Some(attached) = self.interfaces.get_mut(name) {
+                    attached.peer = opened.peer.map(Peer::new);
                 }
                 self.attach(name, port, &wanted.rx_queue_workers);
                 Ok(())

@@ -13,6 +13,7 @@ use weir_api::{EventBus, LinkEvent, Timestamp};
 use weir_config::{AdminState, Config};
 use weir_fib::{Adjacency, AdjacencyKind, Fib4Writer, Group, NeighborState, NexthopTable, Path};
 use weir_graph::{DropMap, NodeSpec};
+use weir_memif::MemifWatch;
 use weir_nodes::{Entry, Event, Tables, hold_key};
 use weir_port::interface::{Feature, Features, Input, Interface, InterfaceCounters, Kind};
 use weir_port::{LinkState, Port};
@@ -39,10 +40,44 @@ pub(crate) enum RouteSource {
     Neighbor,
 }
 
+/// The peer of a memif as it was when somebody last looked.
+pub(crate) struct Peer {
+    pub(crate) watch: MemifWatch,
+    /// How many there had been.
+    connects: u64,
+    /// Why the last one had gone.
+    parting: Option<String>,
+}
+
+impl Peer {
+    pub(crate) fn new(watch: MemifWatch) -> Peer {
+        Peer { watch, connects: 0, parting: None }
+    }
+
+    /// Looks at most twice a second, so that no peer fills the log: who is there is told once, and why
+    /// nobody is, each reason once. Tells whether there was another peer than before.
+    fn watch_over(&mut self, name: &str, up: bool) -> bool {
+        let status = self.watch.status();
+        let other = std::mem::replace(&mut self.connects, status.connects) != status.connects;
+        if other && up {
+            tracing::info!("{name}: the peer is {:?} with its interface {:?}", status.peer, status.interface);
+            self.parting = None;
+        } else if !up && status.last_parting != self.parting {
+            if let Some(reason) = &status.last_parting {
+                tracing::warn!("{name}: no peer: {reason:?}");
+            }
+            self.parting = status.last_parting;
+        }
+        other
+    }
+}
+
 /// An interface as the control side knows it.
 pub(crate) struct Attached {
     pub(crate) index: u32,
     pub(crate) port: Option<Box<dyn Port>>,
+    /// Of a memif.
+    pub(crate) peer: Option<Peer>,
     pub(crate) link: LinkState,
     /// The worker of each receive queue.
     pub(crate) placement: Vec<usize>,
@@ -387,6 +422,7 @@ impl Control {
         let (link, back) = (port.link(), port.should_reopen());
         let before = std::mem::replace(&mut attached.link, link);
         let index = attached.index;
+        let returned = attached.peer.as_mut().is_some_and(|peer| peer.watch_over(name, link.up)) && before.up && link.up;
         if back {
             match self.reopen(name) {
                 Ok(()) => tracing::info!("{name}: the device is back, the port is open again"),
@@ -394,9 +430,18 @@ impl Control {
             }
             return;
         }
-        if before.up == link.up {
+        if returned {
+            // It went and came between two looks.
+            self.link_changed(name, index, LinkState { up: false, speed: 0 });
+        } else if before.up == link.up {
             return;
         }
+        self.link_changed(name, index, link);
+        self.refresh(name);
+    }
+
+    /// Tells of a link, and does what follows from it for neighbours and paths.
+    fn link_changed(&mut self, name: &str, index: u32, link: LinkState) {
         self.events.publish(weir_api::Event::Link(LinkEvent {
             time: Timestamp::now(),
             interface: name.to_owned(),
@@ -413,7 +458,6 @@ impl Control {
             self.carry_out(deeds);
         }
         self.set_paths_up(index, link.up);
-        self.refresh(name);
     }
 
     /// Takes the paths over an interface out of their groups, or in again: one write a group.

@@ -1,16 +1,25 @@
 //! From the configuration's `device` to an open port.
 
 use weir_buf::Pool;
-use weir_config::{Device, Interface, StreamProtocol, XdpMode};
+use weir_config::{Device, Interface, Memif, MemifRole, StreamProtocol, XdpMode};
+use weir_memif::{MemifConfig, MemifPort, MemifWatch, Role, Socket};
 use weir_port::generator::{Change, Field, GeneratorPort, Stream};
 use weir_port::null::NullPort;
 use weir_port::{OpenError, Port};
 use weir_wire::{EtherType, IpProtocol, MacAddr};
 
+/// An open port, and what is asked of it beyond what all ports can be asked.
+pub(crate) struct Opened {
+    pub(crate) port: Box<dyn Port>,
+    /// Of a memif: who its peer is.
+    pub(crate) peer: Option<MemifWatch>,
+}
+
 /// Opens what an interface is attached to; `None` when it has no device, or is a loopback.
 ///
 /// `own` is the address that the interface has when neither the configuration nor the device says.
-pub(crate) fn open(interface: &Interface, own: MacAddr, pool: &Pool) -> Result<Option<Box<dyn Port>>, OpenError> {
+pub(crate) fn open(interface: &Interface, own: MacAddr, pool: &Pool) -> Result<Option<Opened>, OpenError> {
+    let mut peer = None;
     let Some(device) = &interface.device else { return Ok(None) };
     let port: Box<dyn Port> = match device {
         Device::AfXdp { name, queues, mode } => {
@@ -31,13 +40,41 @@ pub(crate) fn open(interface: &Interface, own: MacAddr, pool: &Pool) -> Result<O
             Box::new(weir_tap::TapPort::open(&config)?)
         }
         Device::Pcap { input, output } => Box::new(weir_pcap::PcapPort::open(input.as_deref(), output.as_deref())?),
+        Device::Memif(memif) => {
+            let port = MemifPort::open(&memif_config(memif), pool)?;
+            peer = Some(port.watch());
+            Box::new(port)
+        }
         Device::Null => Box::new(NullPort::new(1)),
         Device::Generator { streams } => {
             let to = interface.mac.map_or(own, |mac| MacAddr(mac.0));
             Box::new(GeneratorPort::new(streams.iter().filter_map(|wanted| stream(wanted, to)).collect(), 1, seed()))
         }
     };
-    Ok(Some(port))
+    Ok(Some(Opened { port, peer }))
+}
+
+/// A memif as the driver has it. The pool is what a slave shares, so its size is not said here.
+fn memif_config(memif: &Memif) -> MemifConfig {
+    let role = match memif.role {
+        MemifRole::Master => Role::Master,
+        MemifRole::Slave => Role::Slave,
+    };
+    let socket = match memif.abstract_name() {
+        Some(name) => Socket::Abstract(name.to_owned()),
+        None => Socket::Path(memif.socket.clone()),
+    };
+    let queues = usize::from(memif.queues);
+    let (ring_size, buffer_size) = (usize::from(memif.ring_size), usize::from(memif.buffer_size));
+    let secret = memif.secret.as_deref().map(padded);
+    MemifConfig { secret, queues, ring_size, buffer_size, ..MemifConfig::new(role, socket, memif.id) }
+}
+
+/// A text as the protocol carries it, with zeroes behind it.
+fn padded(secret: &str) -> [u8; 24] {
+    let mut bytes = [0; 24];
+    bytes.iter_mut().zip(secret.bytes()).for_each(|(place, byte)| *place = byte);
+    bytes
 }
 
 /// 64 bits from the operating system.

@@ -83,7 +83,7 @@ fn route_view(control: &Control, prefix: ipnet::Ipv4Net, sources: &BTreeMap<Rout
 
 /// Frames that driver and kernel lost before a worker saw them.
 fn missed(attached: &Attached) -> u64 {
-    const LOST: [&str; 3] = ["rx_dropped", "rx_ring_full", "rx_bad_descriptors"];
+    const LOST: [&str; 4] = ["rx_dropped", "rx_ring_full", "rx_bad_descriptors", "rx_runts"];
     let counters = attached.port.as_ref().map_or_else(Vec::new, |port| port.counters());
     let ours = counters.iter().filter(|counter| matches!(counter.source, Source::Driver | Source::Xdp));
     ours.filter(|counter| LOST.iter().any(|name| counter.name.starts_with(name))).map(|counter| counter.value).sum()

@@ -166,13 +166,17 @@ fn configured_routes(router: &Router) -> BTreeSet<String> {
 }
 
 /// The varied files of the configuration's own tests, by name.
+///
+/// Sockets that others on this machine could have are called otherwise.
 fn varied() -> Vec<(String, Config)> {
+    let own = format!("@weir-varied-{}", std::process::id());
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/tests/varied");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let read = |path: std::path::PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let config = check(&name, &std::fs::read_to_string(&path).unwrap()).unwrap_or_else(|findings| panic!("{findings:?}")).0;
+        let text = std::fs::read_to_string(&path).unwrap().replace("@weir-varied", &own);
+        let config = check(&name, &text).unwrap_or_else(|findings| panic!("{findings:?}")).0;
         (name, config)
     };
     files.into_iter().map(read).collect()

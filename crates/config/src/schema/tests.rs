@@ -88,6 +88,7 @@ const REFUSED: &[&str] = &[
     "error-everything-in-one-run",
     "error-loopbacks",
     "error-mac",
+    "error-memif",
     "error-mtu",
     "error-root-is-list",
     "error-route-prefix",

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Rules;
-use crate::device::Device;
+use crate::device::{Device, MemifRole};
 use crate::findings::at;
 use crate::model::Interface;
 
@@ -12,6 +12,7 @@ impl Rules<'_, '_> {
         self.l2xc();
         self.device_names();
         self.capture_files();
+        self.memif_ends();
         self.streams();
         self.placement();
     }
@@ -131,6 +132,31 @@ impl Rules<'_, '_> {
         let broken = |key: &str| self.findings.is_broken(at!["interfaces", name, "device", key]);
         if !broken("input") && !broken("output") {
             self.error(at!["interfaces", name, "device", "driver"], message, "", help);
+        }
+    }
+
+    /// At a socket, each id has one end of a role here: a second master would find it taken, a second
+    /// slave would find the master taken. Both ends may be in one router. The API has its socket alone.
+    fn memif_ends(&mut self) {
+        let mut owner: HashMap<(&std::path::Path, u32, MemifRole), &str> = HashMap::new();
+        for (name, interface) in &self.candidate.config.interfaces {
+            let Some(Device::Memif(memif)) = &interface.device else { continue };
+            let socket = memif.socket.as_path();
+            if socket == self.candidate.config.api.socket {
+                let message = format!("the API listens at `{}`", socket.display());
+                let at = at!["interfaces", name.as_str(), "device", "socket"];
+                self.error(at, message, "", "name another socket, or change `api.socket`".into());
+                continue;
+            }
+            let at = at!["interfaces", name.as_str(), "device", "id"];
+            if self.findings.is_broken(at) {
+                continue;
+            }
+            if let Some(first) = owner.insert((socket, memif.id, memif.role), name) {
+                let message = format!("there are two {}s of memif {} at `{}`", memif.role.word(), memif.id, socket.display());
+                let help = format!("interface `{first}` is the first; give each pair of ends an `id` of its own");
+                self.error(at, message, "the second one", help);
+            }
         }
     }
 

@@ -198,7 +198,7 @@ impl Control {
             Phase::MasterTalks(channel, ..) => self.phase = Phase::Up(channel, link.clone()),
             _ => return,
         }
-        tracing::info!(port = self.shared.config.name(), peer = known.peer, interface = known.interface, "memif connected");
+        tracing::debug!(port = self.shared.config.name(), peer = known.peer, interface = known.interface, "memif connected");
         drop(known);
         self.shared.connects.fetch_add(1, Ordering::Relaxed);
         self.shared.offer(Some(link));
@@ -220,7 +220,7 @@ impl Control {
             let Known { peer, interface, .. } = std::mem::take(&mut *known);
             known.parted = Some(reason.sentence().to_owned());
             let port = self.shared.config.name();
-            tracing::info!(port, peer, interface, reason = reason.name(), "memif disconnected: {}", reason.sentence());
+            tracing::debug!(port, peer, interface, reason = reason.name(), "memif disconnected: {}", reason.sentence());
         }
         let closed = matches!(reason, Reason::Gone);
         if !closed && reason != Reason::Left {

@@ -1,11 +1,13 @@
 //! What the machine has, for holding a configuration against it: network devices with their queues
-//! and the MTU they can do, cores, memory. Read anew each time, since devices come and go. What cannot
+//! and the MTU they can do, places for sockets, cores, memory. Read anew each time, since devices come and go. What cannot
 //! be read is told as if it were plenty, so that it is not held against anybody; opening the device
 //! has the last word.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 
-use weir_config::{Checked, Config, DeviceKind, Diagnostic, System, SystemDevice, check_system};
+use weir_config::{Checked, Config, Device, DeviceKind, Diagnostic, Interface, SocketObstacle, System, SystemDevice, check_system};
 use weir_netlink::route::{Link, Route};
 
 use crate::memory::Memory;
@@ -36,6 +38,7 @@ fn system(config: &Config, memory: &Memory) -> System {
     System {
         devices: devices(),
         driver_mtu: ["af-xdp", "tap", "pcap", "generator"].map(|driver| (driver.to_owned(), ONE_BUFFER)).into(),
+        socket_obstacles: obstacles(config),
         cores: weir_cpu::allowed_cores().into_iter().filter_map(|core| u16::try_from(core).ok()).collect(),
         memory_available_bytes: kib("MemAvailable").map_or(u64::MAX, |kib| (kib * 1024).saturating_add(own_bytes)),
         hugepages_free_bytes: huge.saturating_add(own_huge),
@@ -52,6 +55,24 @@ fn facts_of_memory(text: &str) -> BTreeMap<&str, u64> {
 fn fact(line: &str) -> Option<(&str, u64)> {
     let (name, rest) = line.split_once(':')?;
     Some((name, rest.split_whitespace().next()?.parse().ok()?))
+}
+
+/// What is in the way of the sockets that masters want.
+fn obstacles(config: &Config) -> BTreeMap<PathBuf, SocketObstacle> {
+    let memif = |interface: &Interface| match &interface.device {
+        Some(Device::Memif(memif)) if memif.abstract_name().is_none() => Some(memif.socket.clone()),
+        _ => None,
+    };
+    let sockets = config.interfaces.values().filter_map(memif);
+    sockets.filter_map(|socket| obstacle(&socket).map(|obstacle| (socket, obstacle))).collect()
+}
+
+fn obstacle(socket: &Path) -> Option<SocketObstacle> {
+    if socket.parent().is_some_and(|folder| !folder.is_dir()) {
+        return Some(SocketObstacle::NoFolder);
+    }
+    let there = std::fs::symlink_metadata(socket).ok()?;
+    (!there.file_type().is_socket()).then_some(SocketObstacle::NotASocket)
 }
 
 fn devices() -> BTreeMap<String, SystemDevice> {
@@ -78,6 +99,14 @@ mod tests {
     fn memory_is_read() {
         let facts = facts_of_memory("MemAvailable:   2048 kB\nHugePages_Free:      3\nHugepagesize:       2048 kB\nodd line\nx: y\n");
         assert_eq!((facts.get("MemAvailable"), facts.get("HugePages_Free"), facts.len()), (Some(&2048), Some(&3), 3));
+    }
+
+    #[test]
+    fn sockets_have_a_folder_and_nothing_else_in_their_place() {
+        let here = std::env::current_exe().unwrap();
+        assert_eq!(obstacle(&here), Some(SocketObstacle::NotASocket));
+        assert_eq!(obstacle(&here.with_file_name("nothing-is-called-so")), None);
+        assert_eq!(obstacle(&here.join("x.sock")), Some(SocketObstacle::NoFolder));
     }
 
     #[test]
