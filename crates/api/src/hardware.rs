@@ -23,7 +23,7 @@ pub struct HardwarePort {
     pub interface: String,
     /// The device in the system: a network device, a file.
     pub device: String,
-    /// The driver as the configuration spells it: `af-xdp`, `tap`, `pcap`, `null`, `generator`.
+    /// The driver as the configuration spells it: `af-xdp`, `tap`, `pcap`, `memif`, `null`, `generator`.
     pub driver: String,
     /// How the driver runs, for people: `native, copy`, `generic`.
     pub mode: String,

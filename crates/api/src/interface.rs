@@ -30,7 +30,7 @@ pub struct Interface {
     /// The device in the system, if any: a network device, a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// The driver as the configuration spells it: `af-xdp`, `tap`, `pcap`, `null`, `generator`.
+    /// The driver as the configuration spells it: `af-xdp`, `tap`, `pcap`, `memif`, `null`, `generator`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
     /// Its unicast MAC address, six pairs of lower-case hex digits with colons.

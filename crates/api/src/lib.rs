@@ -33,6 +33,7 @@ mod hardware;
 mod http;
 mod interface;
 mod listen;
+mod memif;
 pub mod metrics;
 mod openapi;
 mod page;
@@ -65,6 +66,7 @@ pub use event::{
 pub use forwarding::{Adjacency, Neighbor, NeighborState, Neighbors, PathReply, Route, RouteSource, Routes};
 pub use hardware::{CounterSource, Hardware, HardwareCounter, HardwarePort, RxPlacement, RxQueuePlacement};
 pub use interface::{Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown};
+pub use memif::{Memif, MemifDisconnects, MemifRole, Memifs};
 pub use page::{Destinations, InterfaceQuery, NeighborKey, NeighborQuery, NotAPlace, Page, RouteKey, RouteQuery};
 pub use reference::reference;
 pub use router::{Clear, Cleared, Router};

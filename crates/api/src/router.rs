@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ApiError, Applied, ApplyRequest, Buffers, Caller, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed,
-    DiffRequest, Errors, EventBus, FibSummary, Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, NeighborQuery, Neighbors,
-    RevisionText, RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    DiffRequest, Errors, EventBus, FibSummary, Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, Memifs, NeighborQuery,
+    Neighbors, RevisionText, RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest,
+    Version,
 };
 
 /// A router as the API sees it.
@@ -49,6 +50,11 @@ pub trait Router: Send + Sync + 'static {
     /// The part of the routes that is asked for; with a full table, this is what bounds memory.
     fn routes_where(&self, query: &RouteQuery) -> Result<Routes, ApiError> {
         self.routes().map(|all| query.narrow(all))
+    }
+
+    /// All ends of shared-memory connections.
+    fn memif(&self) -> Result<Memifs, ApiError> {
+        Err(ApiError::not_available("shared-memory connections"))
     }
 
     /// How full packet memory is.

@@ -22,6 +22,7 @@ fn what_the_router_says_is_what_the_client_reads() {
     assert_eq!(client.interfaces(None).unwrap(), router.interfaces().unwrap());
     assert_eq!(client.hardware(None).unwrap(), router.hardware().unwrap());
     assert_eq!(client.rx_placement(None).unwrap(), router.rx_placement().unwrap());
+    assert_eq!(client.memif(None).unwrap(), router.memif().unwrap());
     assert_eq!(client.runtime().unwrap(), router.runtime().unwrap());
     assert_eq!(client.errors(None, true).unwrap(), router.errors().unwrap());
     assert_eq!(client.neighbors(None).unwrap(), router.neighbors().unwrap());
@@ -61,6 +62,7 @@ fn replies_narrow_down_to_what_was_asked_for() {
     assert_eq!(one.interfaces.iter().map(|interface| interface.index).collect::<Vec<_>>(), [2]);
     assert_eq!(client.hardware(Some("wan")).unwrap().ports.len(), 1);
     assert_eq!(client.rx_placement(Some("wan")).unwrap().queues.len(), 2);
+    assert_eq!(client.memif(Some("lan & co")).unwrap().ports.iter().map(|port| port.role).collect::<Vec<_>>(), [MemifRole::Slave]);
     assert_eq!(client.neighbors(Some("lan & co")).unwrap(), Neighbors::default());
     let errors = client.errors(None, false).unwrap().errors;
     let sums: Vec<_> = errors.iter().map(|error| (error.interface.as_deref(), error.count, error.worker)).collect();
@@ -94,6 +96,7 @@ fn a_name_that_does_not_exist_is_told_with_those_that_do() {
         client.interfaces(Some("vlan")).unwrap_err(),
         client.hardware(Some("vlan")).unwrap_err(),
         client.rx_placement(Some("vlan")).unwrap_err(),
+        client.memif(Some("vlan")).unwrap_err(),
         client.errors(Some("vlan"), false).unwrap_err(),
         client.neighbors(Some("vlan")).unwrap_err(),
     ] {

@@ -17,6 +17,7 @@ mod clock;
 mod control;
 mod handle;
 mod index;
+mod memif;
 mod memory;
 mod neighbors;
 mod ports;

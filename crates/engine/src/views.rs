@@ -241,6 +241,10 @@ impl weir_api::Router for Router {
         Ok(weir_api::RxPlacement { queues })
     }
 
+    fn memif(&self) -> Reply<weir_api::Memifs> {
+        Ok(self.control().memifs())
+    }
+
     fn runtime(&self) -> Reply<weir_api::Runtime> {
         let control = self.control();
         let baselines = self.baselines();

@@ -70,6 +70,7 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
             output.put(&client.hardware(what.interface.as_deref())?, draw)
         }
         Show::RxPlacement(of) => show_rx_placement(client, of.interface.as_deref(), output),
+        Show::Memif(of) => output.put(&client.memif(of.interface.as_deref())?, render::memif::memif),
         Show::Runtime => output.put(&client.runtime()?, render::runtime::runtime),
         Show::Errors(what) => output.put(&client.errors(what.interface.as_deref(), what.by_worker)?, render::runtime::errors),
         Show::Neighbors(of) | Show::Ip(ShowIp::Neighbors(of)) => {

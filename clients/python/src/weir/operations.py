@@ -135,6 +135,10 @@ class Operations:
         """Edits one interface's settings. `PATCH /v1/interfaces/{name}`"""
         return self._wire.ask(types.Applied, "PATCH", f"/v1/interfaces/{segment(name)}", body=body)
 
+    def get_memif(self, *, interface: str | None = None) -> types.Memifs:
+        """Shared-memory connections and their peers. `GET /v1/memif`"""
+        return self._wire.ask(types.Memifs, "GET", "/v1/memif", query={"interface": interface})
+
     def get_metrics(self) -> str:
         """All counters for Prometheus. `GET /v1/metrics`"""
         return self._wire.ask_text("GET", "/v1/metrics")

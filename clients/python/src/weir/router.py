@@ -105,6 +105,10 @@ class Router:
         """Which worker serves which receive queue."""
         return self.operations.get_rx_placement(interface=interface)
 
+    def show_memif(self, interface: str | None = None) -> list[types.Memif]:
+        """Shared-memory connections and their peers."""
+        return self.operations.get_memif(interface=interface).ports
+
     def show_runtime(self) -> types.Runtime:
         """Calls, packets and clocks of each node on each worker."""
         return self.operations.get_runtime()

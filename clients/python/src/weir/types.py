@@ -167,6 +167,15 @@ LockReason: TypeAlias = Literal[
 """Why nobody else may change the configuration."""
 
 
+MemifRole: TypeAlias = Literal[
+    # It listens.
+    "master",
+    # It connects, and shares its packet memory.
+    "slave",
+]
+"""The two ends of a connection."""
+
+
 NeighborState: TypeAlias = Literal[
     # Asked for, no answer yet.
     "incomplete",
@@ -605,7 +614,7 @@ class HardwarePort:
     """The device in the system: a network device, a file."""
 
     driver: str
-    """The driver as the configuration spells it: `af-xdp`, `tap`, `pcap`, `null`, `generator`."""
+    """The driver as the configuration spells it: `af-xdp`, `tap`, `pcap`, `memif`, `null`, `generator`."""
 
     mode: str
     """How the driver runs, for people: `native, copy`, `generic`."""
@@ -699,7 +708,7 @@ class Interface:
     """The device in the system, if any: a network device, a file."""
 
     driver: str | None = None
-    """The driver as the configuration spells it: `af-xdp`, `tap`, `pcap`, `null`, `generator`."""
+    """The driver as the configuration spells it: `af-xdp`, `tap`, `pcap`, `memif`, `null`, `generator`."""
 
     drops_by: list[InterfaceDrop] = field(default_factory=list)
     """The same by node and reason; reasons that never occurred are left out."""
@@ -811,6 +820,89 @@ class LostEvent:
 
     count: int
     """How many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memif:
+    """One end of a shared-memory connection."""
+
+    interface: str
+    """The interface that sits on it."""
+
+    socket: str
+    """Where both ends meet: a path, or `@NAME` in the abstract space."""
+
+    id: int
+    """Which of the interfaces at that socket."""
+
+    role: MemifRole
+    """Which end this is."""
+
+    zero_copy: bool
+    """Whether frames stay where they are (as slave, whose packet memory is shared) or are copied."""
+
+    secret: bool
+    """Whether the peer must know a secret."""
+
+    link: UpDown
+    """Whether there is a peer."""
+
+    connects: int
+    """How often there was one since the port was opened."""
+
+    queues: int
+    """Queues of this end, in each direction."""
+
+    rx_rings: int
+    """Rings that frames come in on; 0 without a peer."""
+
+    tx_rings: int
+    """Rings that frames go out on; 0 without a peer."""
+
+    ring_size: int
+    """Descriptors of each ring: those there are, or those that are wanted while there is no peer."""
+
+    region_bytes: list[int]
+    """Sizes of the regions that are shared with this peer, in bytes, in the order of their numbers; a slave's
+    last one is the packet memory.
+    """
+
+    disconnects: list[MemifDisconnects]
+    """How often peers were parted from, or sent away, by reason; those that never came up are left out."""
+
+    buffer_bytes: int | None = None
+    """Bytes of each buffer that this end offers as slave."""
+
+    last_disconnect: str | None = None
+    """Why the last peer was parted from, if there was one."""
+
+    peer: str | None = None
+    """The peer's name of its program."""
+
+    peer_interface: str | None = None
+    """The peer's name of its interface."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemifDisconnects:
+    """How often there was one reason to part."""
+
+    reason: str
+    """The reason's name."""
+
+    sentence: str
+    """What it means."""
+
+    count: int
+    """How often."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memifs:
+    """All memif ports."""
+
+    ports: list[Memif]
+    """The ports, in the order of their interfaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use crate::client::connect::Target;
 use crate::{
     ApiError, Applied, ApplyRequest, Buffers, Clear, Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed,
-    DiffRequest, ErrorBody, Errors, FibSummary, Hardware, History, InterfacePatch, Interfaces, Neighbors, Page, RevisionText,
+    DiffRequest, ErrorBody, Errors, FibSummary, Hardware, History, InterfacePatch, Interfaces, Memifs, Neighbors, Page, RevisionText,
     RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 pub use events::{EventRequest, Events};
@@ -151,6 +151,14 @@ impl Client {
     /// See [`ClientError`].
     pub fn rx_placement(&self, interface: Option<&str>) -> Result<RxPlacement, ClientError> {
         self.read("/v1/rx-placement", &[("interface", interface)])
+    }
+
+    /// Shared-memory connections and their peers; all of them when `interface` is absent.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn memif(&self, interface: Option<&str>) -> Result<Memifs, ClientError> {
+        self.read("/v1/memif", &[("interface", interface)])
     }
 
     /// What workers did, node by node.

@@ -76,6 +76,14 @@ pub(super) fn rx_placement(router: &dyn Router, request: &Request) -> Text {
     json(&reply)
 }
 
+pub(super) fn memif(router: &dyn Router, request: &Request) -> Text {
+    let OfInterfaceQuery { interface } = query(request)?;
+    must_exist(router, interface.as_deref())?;
+    let mut reply = router.memif()?;
+    reply.ports.retain(|port| interface.as_ref().is_none_or(|name| *name == port.interface));
+    json(&reply)
+}
+
 pub(super) fn runtime(router: &dyn Router, request: &Request) -> Text {
     query::<NoQuery>(request)?;
     json(&router.runtime()?)

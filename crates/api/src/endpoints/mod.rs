@@ -19,7 +19,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use crate::ErrorCode::{Conflict, Invalid, NoRoom, NotAvailable, NotFound, UnsupportedMediaType};
 use crate::{
     ApiError, Applied, ApplyRequest, Buffers, Caller, Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed,
-    DiffRequest, ErrorCode, Errors, FibSummary, Hardware, History, InterfacePatch, Interfaces, Neighbors, Page, RevisionText, Role,
+    DiffRequest, ErrorCode, Errors, FibSummary, Hardware, History, InterfacePatch, Interfaces, Memifs, Neighbors, Page, RevisionText, Role,
     RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 
@@ -204,6 +204,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
     get::<RxPlacement>("/v1/rx-placement", "Which worker serves which receive queue.", look::rx_placement)
         .query(parameters::OF_INTERFACE)
         .errors(&[NotFound]),
+    get::<Memifs>("/v1/memif", "Shared-memory connections and their peers.", look::memif)
+        .query(parameters::OF_INTERFACE)
+        .errors(&[NotFound, NotAvailable]),
     get::<Runtime>("/v1/runtime", "Calls, packets and clocks of each node on each worker.", look::runtime),
     get::<Errors>("/v1/errors", "Drops by node, reason and interface.", look::errors).query(parameters::ERRORS).errors(&[NotFound]),
     get::<Page<Neighbors>>("/v1/neighbors", "Neighbours on the links.", look::neighbors).query(parameters::NEIGHBORS).errors(&[NotFound]),

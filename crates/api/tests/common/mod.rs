@@ -207,6 +207,30 @@ impl Router for TestRouter {
         Ok(RxPlacement { queues: vec![queue("wan", 0), queue("wan", 1), queue("lan & co", 0)] })
     }
 
+    fn memif(&self) -> Result<Memifs, ApiError> {
+        let port = |interface: &str, role| Memif {
+            interface: interface.to_owned(),
+            socket: "/run/memif.sock".to_owned(),
+            id: 7,
+            role,
+            zero_copy: role == MemifRole::Slave,
+            secret: true,
+            link: UpDown::Up,
+            connects: 2,
+            peer: Some("a peer".to_owned()),
+            peer_interface: None,
+            queues: 2,
+            rx_rings: 1,
+            tx_rings: 1,
+            ring_size: 1024,
+            buffer_bytes: (role == MemifRole::Slave).then_some(2048),
+            region_bytes: vec![4096, 65536],
+            last_disconnect: Some("it left".to_owned()),
+            disconnects: vec![MemifDisconnects { reason: "peer_left".to_owned(), sentence: "it left".to_owned(), count: 1 }],
+        };
+        Ok(Memifs { ports: vec![port("wan", MemifRole::Master), port("lan & co", MemifRole::Slave)] })
+    }
+
     fn runtime(&self) -> Result<Runtime, ApiError> {
         match self.mood {
             Mood::Panics => panic!("as the test asks"),

@@ -52,7 +52,7 @@ pub struct MemifStatus {
     pub tx_rings: usize,
     /// Descriptors of the first ring.
     pub ring_size: usize,
-    /// Sizes of the regions mapped for this peer, in bytes.
+    /// Sizes of the regions that are shared with this peer, in bytes; a slave's last one is the pool.
     pub regions: Vec<usize>,
     /// Why the last peer was parted from.
     pub last_parting: Option<String>,
@@ -78,7 +78,10 @@ impl MemifWatch {
             rx_rings: link.map_or(0, |link| link.rx.len()),
             tx_rings: link.map_or(0, |link| link.tx.len()),
             ring_size: link.and_then(|link| link.rx.first()).map_or(0, |lane| usize::from(lane.ring.size())),
-            regions: link.map_or_else(Vec::new, |link| link.regions.iter().map(|region| region.bytes()).collect()),
+            regions: link.map_or_else(Vec::new, |link| {
+                let pool = (self.0.config.role == Role::Slave).then(|| self.0.pool.mapped_bytes());
+                link.regions.iter().map(|region| region.bytes()).chain(pool).collect()
+            }),
             last_parting: known.parted,
         }
     }

@@ -44,6 +44,8 @@ pub(crate) enum Show {
     Hardware(ShowHardwareArgs),
     /// Which worker serves which receive queue
     RxPlacement(OneInterface),
+    /// Shared-memory connections: socket, role, peer, rings, why the last peer went
+    Memif(OneInterface),
     /// Calls, packets and clocks of each node on each worker
     #[command(visible_alias = "run")]
     Runtime,

@@ -199,6 +199,65 @@ wan on veth0, link up, unknown speed
 }
 
 #[test]
+fn a_memif_tells_who_its_peer_is_and_why_others_went() {
+    let there = Memif {
+        interface: "m0".to_owned(),
+        socket: "/run/m.sock".to_owned(),
+        id: 7,
+        role: MemifRole::Slave,
+        zero_copy: true,
+        secret: true,
+        link: UpDown::Up,
+        connects: 2,
+        peer: Some("DPDK \u{1b}[31m22".to_owned()),
+        peer_interface: Some("net_memif0".to_owned()),
+        queues: 2,
+        rx_rings: 2,
+        tx_rings: 1,
+        ring_size: 512,
+        buffer_bytes: Some(2048),
+        region_bytes: vec![24576, 40 << 20],
+        last_disconnect: Some("the peer closed the control channel or died".to_owned()),
+        disconnects: vec![MemifDisconnects { reason: "peer_gone".to_owned(), sentence: "it died".to_owned(), count: 1 }],
+    };
+    let gone = Memif {
+        interface: "m1".to_owned(),
+        role: MemifRole::Master,
+        zero_copy: false,
+        secret: false,
+        link: UpDown::Down,
+        connects: 0,
+        peer: None,
+        peer_interface: None,
+        queues: 1,
+        rx_rings: 0,
+        tx_rings: 0,
+        buffer_bytes: None,
+        region_bytes: Vec::new(),
+        last_disconnect: None,
+        disconnects: Vec::new(),
+        ..there.clone()
+    };
+    let shown = super::memif::memif(&Memifs { ports: vec![there, gone] }, &PIPE);
+    let expected = "\
+m0 is slave of memif 7 at /run/m.sock, link up
+  peer DPDK \\u{1b}[31m22, its interface net_memif0, connected 2 times
+  zero-copy: the peer reads and writes the packet memory, buffers of 2048 bytes, with a secret
+  2 queues, 2 rx rings and 1 tx ring of 512, regions of 24 KiB, 40 MiB
+  last peer: the peer closed the control channel or died
+  Parted or sent away  Times  Meaning
+  peer_gone                1  it died
+
+m1 is master of memif 7 at /run/m.sock, link down
+  no peer, connected 0 times
+  copy
+  1 queue in each direction, rings of 512 wanted
+";
+    assert_eq!(shown, expected);
+    assert_eq!(super::memif::memif(&Memifs::default(), &PIPE), "no memif ports\n");
+}
+
+#[test]
 fn runtime_looks_as_vpp_users_know_it() {
     let nodes = vec![NodeRuntime::new("eth-input", 4, 1000, 9000), NodeRuntime::new("ip4-lookup", 3, 0, 0)];
     let worker = WorkerRuntime { worker: 0, core: Some(1), idle: IdleMode::Sleep, turns: 8, busy_turns: 4, nodes };
