@@ -399,7 +399,9 @@ impl Control {
         let here: Vec<(u32, Adjacency)> = self
             .nexthops
             .adjacencies()
-            .filter(|(_, adjacency)| adjacency.interface == index && adjacency.kind != AdjacencyKind::Local)
+            .filter(|(_, adjacency)| {
+                adjacency.interface == index && matches!(adjacency.kind, AdjacencyKind::Neighbor | AdjacencyKind::Glean)
+            })
             .map(|(number, adjacency)| (number, adjacency.with_link(mtu, mac)))
             .collect();
         for (number, adjacency) in here {

@@ -623,9 +623,10 @@ fn path_view(control: &Control, path: &weir_fib::Path) -> weir_api::PathReply {
         AdjacencyKind::Neighbor | AdjacencyKind::Glean if down => weir_api::Adjacency::Down,
         AdjacencyKind::Neighbor if adjacency.is_some_and(|adjacency| adjacency.rewrite().is_some()) => weir_api::Adjacency::Complete,
         AdjacencyKind::Neighbor => weir_api::Adjacency::Incomplete,
-        AdjacencyKind::Local => weir_api::Adjacency::Local,
+        AdjacencyKind::Local | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => weir_api::Adjacency::Local,
         AdjacencyKind::Glean => weir_api::Adjacency::Glean,
-        AdjacencyKind::Blackhole | AdjacencyKind::Drop => weir_api::Adjacency::Drop,
+        // A path ends in the neighbour below its labels.
+        AdjacencyKind::Blackhole | AdjacencyKind::Drop | AdjacencyKind::Labelled => weir_api::Adjacency::Drop,
     };
     let next_hop = adjacency.filter(|_| kind == AdjacencyKind::Neighbor).map(|adjacency| adjacency.address);
     weir_api::PathReply {
@@ -633,6 +634,6 @@ fn path_view(control: &Control, path: &weir_fib::Path) -> weir_api::PathReply {
         interface: control.name_of(interface).map(str::to_owned),
         weight: path.weight,
         adjacency: state,
-        labels: path.labels.0.clone(),
+        labels: path.labels.labels.clone(),
     }
 }

@@ -6,7 +6,10 @@
 //! worker never sees the address of one moment with the state of another.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::lfib::Labelled;
 
 /// What an adjacency does with packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,6 +24,12 @@ pub enum AdjacencyKind {
     Blackhole,
     /// Drops them and tells the sender that the network is unreachable.
     Drop,
+    /// Pushes labels, then sends them to the neighbour below ([`Adjacency::labelled`]).
+    Labelled,
+    /// Looks them up anew, without their label, in the table that [`Adjacency::interface`] holds the number of.
+    Lookup,
+    /// Takes them for frames that came out of a pseudowire: its interface is [`Adjacency::interface`].
+    Pseudowire,
 }
 
 /// What is known of a neighbour (RFC 4861 7.3.2's states, used for ARP too).
@@ -62,7 +71,8 @@ const MAC: u64 = (1 << STATE_SHIFT) - 1;
 pub struct Adjacency {
     /// What it does.
     pub kind: AdjacencyKind,
-    /// Index of the interface that packets leave by (for `Local`: that the address is on).
+    /// Index of the interface that packets leave by (for `Local`: that the address is on; for `Lookup`: the
+    /// number of the table; for `Pseudowire`: the interface that they come in by).
     pub interface: u32,
     /// Address of the neighbour; unspecified when it has none.
     pub address: IpAddr,
@@ -78,6 +88,8 @@ pub struct Adjacency {
     source_start: u64,
     /// MAC address, state, whether usable, whether used.
     rewrite: AtomicU64,
+    /// The labels to push, and the neighbour below them.
+    labelled: Option<Arc<Labelled>>,
 }
 
 /// What stands for the address of what is no neighbour.
@@ -99,6 +111,7 @@ impl Adjacency {
             source_end,
             source_start: u64::from_le_bytes([0, 0, 0, 0, 0, 0, a, b]),
             rewrite: AtomicU64::new(0),
+            labelled: None,
         }
     }
 
@@ -130,6 +143,43 @@ impl Adjacency {
     #[must_use]
     pub fn unreachable() -> Adjacency {
         Adjacency::new(AdjacencyKind::Drop, 0, NO_ADDRESS, 0, [0; 6])
+    }
+
+    /// The neighbour below, with labels pushed on the way; its MTU is less by what they take.
+    pub(crate) fn over(labelled: Labelled) -> Adjacency {
+        let below = &labelled.below;
+        let mtu = below.mtu.saturating_sub(labelled.bytes() as u32);
+        let twin = Adjacency::new(AdjacencyKind::Labelled, below.interface, below.address, mtu, below.source_mac);
+        Adjacency { labelled: Some(Arc::new(labelled)), ..twin }
+    }
+
+    /// Takes packets, once their label is off, to another lookup in table `table`.
+    #[must_use]
+    pub fn lookup_in(table: u32) -> Adjacency {
+        Adjacency::new(AdjacencyKind::Lookup, table, NO_ADDRESS, u32::MAX, [0; 6])
+    }
+
+    /// Takes packets, once their label is off, for frames of the pseudowire with interface `interface`.
+    #[must_use]
+    pub fn pseudowire(interface: u32) -> Adjacency {
+        Adjacency::new(AdjacencyKind::Pseudowire, interface, NO_ADDRESS, u32::MAX, [0; 6])
+    }
+
+    /// The labels to push.
+    #[inline(always)]
+    #[must_use]
+    pub fn labelled(&self) -> Option<&Labelled> {
+        self.labelled.as_deref()
+    }
+
+    /// The neighbour that packets go to in the end: the one below the labels, or this one itself.
+    #[inline(always)]
+    #[must_use]
+    pub fn end(&self) -> &Adjacency {
+        match &self.labelled {
+            Some(labelled) => &labelled.below,
+            None => self,
+        }
     }
 
     /// The same neighbour, with what is known of it, under another MTU and source address.

@@ -13,9 +13,46 @@ use crate::nexthops::DROP;
 /// The most buckets of a group, and so the most paths.
 pub const MAX_BUCKETS: usize = 64;
 
-/// Labels to push, outermost first.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
-pub struct LabelStack(pub Vec<u32>);
+/// What becomes of time to live and traffic class where a label is pushed or taken off (RFC 3443, RFC 3270).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub enum TtlMode {
+    /// Hops of the label switched path count as hops of the packet under it.
+    #[default]
+    Uniform,
+    /// The label switched path is one hop of the packet under it.
+    Pipe,
+    /// The same; the egress acts by the traffic class of the packet under it.
+    ShortPipe,
+}
+
+/// Labels to push, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LabelStack {
+    /// The labels, outermost first.
+    pub labels: Vec<u32>,
+    /// Where their time to live comes from.
+    pub mode: TtlMode,
+    /// The traffic class to write; without it, that of the packet they are pushed onto.
+    pub class: Option<u8>,
+    /// The time to live that they begin with where they do not take it over.
+    pub ttl: u8,
+    /// Whether an entropy label is pushed below the first one (RFC 6790).
+    pub entropy: bool,
+}
+
+impl Default for LabelStack {
+    fn default() -> LabelStack {
+        LabelStack { labels: Vec::new(), mode: TtlMode::Uniform, class: None, ttl: 255, entropy: false }
+    }
+}
+
+impl LabelStack {
+    /// These labels, outermost first, in uniform mode.
+    #[must_use]
+    pub fn of(labels: &[u32]) -> LabelStack {
+        LabelStack { labels: labels.to_vec(), ..LabelStack::default() }
+    }
+}
 
 /// One way that packets of a group can take.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,6 +88,12 @@ pub enum GroupError {
     /// A path ends in an adjacency that does not exist.
     #[error("there is no adjacency {0}")]
     UnknownAdjacency(u32),
+    /// A path pushes labels, but no neighbour is at its end.
+    #[error("adjacency {0} is no neighbour that could get labels")]
+    LabelsToNobody(u32),
+    /// A path pushes more labels than [`crate::MAX_LABELS`].
+    #[error("a stack of {0} labels; {most} is the most", most = crate::MAX_LABELS)]
+    TooManyLabels(usize),
 }
 
 /// Paths in a fixed order, so that equal groups are equal values.
@@ -96,25 +139,26 @@ impl Group {
     }
 
     /// The adjacency of each bucket, when the paths for which `is_up` holds are up; their number is a
-    /// power of two. One bucket to [`DROP`] when none is.
-    pub(crate) fn buckets(&self, is_up: impl Fn(u32) -> bool) -> Vec<u32> {
+    /// power of two. One bucket to [`DROP`] when none is. `ends` are the adjacencies of the paths, in their order,
+    /// with labels where they have some.
+    pub(crate) fn buckets(&self, ends: &[u32], is_up: impl Fn(u32) -> bool) -> Vec<u32> {
         let shares = self.shares();
-        let mut live: Vec<(&Path, u64)> = Vec::with_capacity(self.0.len());
+        let mut live: Vec<(&Path, u32, u64)> = Vec::with_capacity(self.0.len());
         let mut buckets: Vec<Option<u32>> = Vec::with_capacity(MAX_BUCKETS);
-        for (path, &share) in self.0.iter().zip(&shares) {
+        for ((path, &end), &share) in self.0.iter().zip(ends).zip(&shares) {
             let up = is_up(path.adjacency);
-            buckets.extend(std::iter::repeat_n(up.then_some(path.adjacency), share));
+            buckets.extend(std::iter::repeat_n(up.then_some(end), share));
             if up {
-                live.push((path, share as u64));
+                live.push((path, end, share as u64));
             }
         }
         // A bucket without a path goes to the path that has the fewest for its weight.
         let mut adopt = || {
-            let (path, share) = live
+            let (_, end, share) = live
                 .iter_mut()
-                .min_by(|(a, has_a), (b, has_b)| ((*has_a + 1) * u64::from(b.weight)).cmp(&((*has_b + 1) * u64::from(a.weight))))?;
+                .min_by(|(a, _, has_a), (b, _, has_b)| ((*has_a + 1) * u64::from(b.weight)).cmp(&((*has_b + 1) * u64::from(a.weight))))?;
             *share += 1;
-            Some(path.adjacency)
+            Some(*end)
         };
         let buckets: Vec<u32> = buckets.into_iter().map(|bucket| bucket.or_else(&mut adopt).unwrap_or(DROP)).collect();
         match buckets.first() {
@@ -165,6 +209,14 @@ mod tests {
         Group::new(weights.iter().enumerate().map(path)).unwrap()
     }
 
+    impl Group {
+        /// The buckets of paths without labels.
+        fn plain_buckets(&self, is_up: impl Fn(u32) -> bool) -> Vec<u32> {
+            let ends: Vec<u32> = self.0.iter().map(|path| path.adjacency).collect();
+            self.buckets(&ends, is_up)
+        }
+    }
+
     fn shares(buckets: &[u32], adjacency: u32) -> usize {
         buckets.iter().filter(|&&bucket| bucket == adjacency).count()
     }
@@ -177,7 +229,7 @@ mod tests {
         let doubled = Group::new([Path::to(1), Path::to(2), Path::to(1)]).unwrap();
         assert_eq!(doubled, weighted(&[2, 1]));
         let labelled =
-            Group::new([Path { labels: LabelStack(vec![100]), ..Path::to(1) }, Path { labels: LabelStack(vec![200]), ..Path::to(1) }]);
+            Group::new([Path { labels: LabelStack::of(&[100]), ..Path::to(1) }, Path { labels: LabelStack::of(&[200]), ..Path::to(1) }]);
         assert_eq!(labelled.unwrap().paths().len(), 2);
     }
 
@@ -190,7 +242,7 @@ mod tests {
 
     #[test]
     fn buckets_follow_weights() {
-        let all = |group: &Group| group.buckets(|_| true);
+        let all = |group: &Group| group.plain_buckets(|_| true);
         assert_eq!(all(&weighted(&[9])), [1]);
         assert_eq!(all(&weighted(&[1, 1])), [1, 2]);
         assert_eq!(all(&weighted(&[3, 1])), [1, 1, 1, 2]);
@@ -210,27 +262,27 @@ mod tests {
     #[test]
     fn a_failure_moves_only_the_failed_paths_flows() {
         let group = weighted(&[1, 1, 1, 1]);
-        let before = group.buckets(|_| true);
+        let before = group.plain_buckets(|_| true);
         let group3 = weighted(&[2, 1, 1, 2, 1]);
-        for (group, before) in [(&group, before), (&group3, group3.buckets(|_| true))] {
-            let after = group.buckets(|adjacency| adjacency != 2);
+        for (group, before) in [(&group, before), (&group3, group3.plain_buckets(|_| true))] {
+            let after = group.plain_buckets(|adjacency| adjacency != 2);
             assert_eq!(after.len(), before.len());
             assert!(before.iter().zip(&after).all(|(&was, &is)| if was == 2 { is != 2 && is != DROP } else { is == was }));
         }
-        let last = group.buckets(|adjacency| adjacency == 4);
+        let last = group.plain_buckets(|adjacency| adjacency == 4);
         assert_eq!(last, [4]);
-        assert_eq!(group.buckets(|_| false), [DROP]);
+        assert_eq!(group.plain_buckets(|_| false), [DROP]);
     }
 
     #[test]
     fn flows_of_a_failed_path_are_spread_over_all_others() {
-        let after = weighted(&[1, 1, 1]).buckets(|adjacency| adjacency != 1);
+        let after = weighted(&[1, 1, 1]).plain_buckets(|adjacency| adjacency != 1);
         assert_eq!((shares(&after, 2), shares(&after, 3)), (32, 32));
-        let after = weighted(&[1, 1, 1, 1]).buckets(|adjacency| adjacency != 3);
+        let after = weighted(&[1, 1, 1, 1]).plain_buckets(|adjacency| adjacency != 3);
         for (adjacency, near) in [(1, 21..=22), (2, 21..=22), (4, 21..=22)] {
             assert!(near.contains(&shares(&after, adjacency)), "{adjacency}: {after:?}");
         }
-        let after = weighted(&[4, 2, 1, 1]).buckets(|adjacency| adjacency != 1);
+        let after = weighted(&[4, 2, 1, 1]).plain_buckets(|adjacency| adjacency != 1);
         for (adjacency, near) in [(2, 30..=34), (3, 14..=18), (4, 14..=18)] {
             assert!(near.contains(&shares(&after, adjacency)), "{adjacency}: {after:?}");
         }

@@ -6,6 +6,7 @@
 //!
 //! * [`Fib4`] maps addresses to group numbers. Routes change in place while workers look up; nobody
 //!   waits. [`Fib4Writer`] is the one hand that changes it, with the exact routes beside.
+//! * [`Lfib`] does the same for the label of an MPLS packet; its groups are the same ones.
 //! * [`Nexthops`] is a snapshot of groups and adjacencies. [`NexthopTable`] is the cold side that
 //!   makes snapshots: it keeps equal groups once, counts who uses them, and spreads weights over
 //!   buckets. A path that goes down changes the groups that hold it, never the routes.
@@ -32,6 +33,7 @@ mod fib4;
 mod fib6;
 mod group;
 mod grow;
+mod lfib;
 mod nexthops;
 mod rib;
 mod sparse;
@@ -43,6 +45,7 @@ pub use adjacency::{Adjacency, AdjacencyKind, NeighborState};
 pub use entry::MAX_GROUP;
 pub use fib4::{Fib4, SmallFib4};
 pub use fib6::Fib6;
-pub use group::{Group, GroupError, LabelStack, MAX_BUCKETS, Path};
+pub use group::{Group, GroupError, LabelStack, MAX_BUCKETS, Path, TtlMode};
+pub use lfib::{LabelEntry, Labelled, Lfib, MAX_ENTRIES, MAX_LABELS, Payload};
 pub use nexthops::{DROP, NexthopTable, NexthopView, Nexthops};
 pub use writer::{Fib4Writer, Fib6Writer, FibError, Memory};

@@ -11,7 +11,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::group::{Group, GroupError, MAX_BUCKETS};
+use crate::group::{Group, GroupError, LabelStack, MAX_BUCKETS, Path};
+use crate::lfib::{Labelled, MAX_LABELS};
 use crate::{Adjacency, AdjacencyKind};
 
 /// The adjacency, and the group, of what has no route.
@@ -30,20 +31,22 @@ struct GroupEntry {
     /// The neighbour that all packets go to, when there is one bucket and it leads to one; put in when
     /// the snapshot is made.
     neighbor: Option<Arc<Adjacency>>,
+    /// The same for one with labels.
+    labelled: Option<Arc<Adjacency>>,
 }
 
-const _: () = assert!(size_of::<GroupEntry>() == 24);
+const _: () = assert!(size_of::<GroupEntry>() == 32);
 
 impl GroupEntry {
     fn new(buckets: &[u32]) -> GroupEntry {
         let first = buckets.first().copied().unwrap_or(DROP);
         let count = buckets.len().min(MAX_BUCKETS);
         if count < 2 || !count.is_power_of_two() {
-            return GroupEntry { first, mask: 0, buckets: None, neighbor: None };
+            return GroupEntry { first, ..GroupEntry::default() };
         }
         let mut table = [DROP; MAX_BUCKETS];
         table.iter_mut().zip(buckets).for_each(|(place, &bucket)| *place = bucket);
-        GroupEntry { first, mask: count as u16 - 1, buckets: Some(Arc::new(table)), neighbor: None }
+        GroupEntry { first, mask: count as u16 - 1, buckets: Some(Arc::new(table)), ..GroupEntry::default() }
     }
 }
 
@@ -80,6 +83,13 @@ impl<'a> NexthopView<'a> {
     #[must_use]
     pub fn only_neighbor(self, group: u32) -> Option<&'a Adjacency> {
         self.groups.get(group as usize)?.neighbor.as_deref()
+    }
+
+    /// The labels that all packets of a group get, with the neighbour below, if they all get the same.
+    #[inline(always)]
+    #[must_use]
+    pub fn only_labelled(self, group: u32) -> Option<&'a Labelled> {
+        self.groups.get(group as usize)?.labelled.as_deref()?.labelled()
     }
 
     /// As [`Nexthops::adjacency`].
@@ -143,6 +153,8 @@ impl Nexthops {
 struct Kept {
     group: Group,
     users: u32,
+    /// The adjacency of each path, with labels where it has some.
+    ends: Vec<u32>,
 }
 
 /// An adjacency that is kept.
@@ -150,8 +162,16 @@ struct Kept {
 struct End {
     adjacency: Arc<Adjacency>,
     up: bool,
-    /// Groups with a path that ends here.
+    /// Groups with a path that ends here, with labels or without.
     groups: BTreeSet<u32>,
+    /// Stacks of labels over this neighbour: the number of the adjacency, and how many paths use it.
+    stacks: HashMap<LabelStack, (u32, u32)>,
+}
+
+impl End {
+    fn new(adjacency: Adjacency) -> End {
+        End { adjacency: Arc::new(adjacency), up: true, groups: BTreeSet::new(), stacks: HashMap::new() }
+    }
 }
 
 /// The cold side: makes [`Nexthops`].
@@ -176,12 +196,11 @@ impl NexthopTable {
     /// A table with nothing but adjacency and group [`DROP`].
     #[must_use]
     pub fn new() -> NexthopTable {
-        let end = End { adjacency: Arc::new(Adjacency::unreachable()), up: true, groups: BTreeSet::new() };
         NexthopTable {
             groups: vec![None],
             numbers: HashMap::new(),
             free_groups: Vec::new(),
-            adjacencies: vec![Some(end)],
+            adjacencies: vec![Some(End::new(Adjacency::unreachable()))],
             free_adjacencies: Vec::new(),
             entries: vec![GroupEntry::default()],
             snapshot: None,
@@ -191,13 +210,14 @@ impl NexthopTable {
     /// What workers shall read from now on. Cheap when nothing has changed since the last call.
     #[must_use]
     pub fn snapshot(&mut self) -> Nexthops {
-        let neighbor = |number: u32| {
-            let end = self.adjacencies.get(number as usize)?.as_ref()?;
-            (end.adjacency.kind == AdjacencyKind::Neighbor).then(|| end.adjacency.clone())
+        let only = |entry: &GroupEntry, kind: AdjacencyKind| {
+            let end = self.adjacencies.get(entry.first as usize)?.as_ref()?;
+            (entry.buckets.is_none() && end.adjacency.kind == kind).then(|| end.adjacency.clone())
         };
-        let settle = |entry: &GroupEntry| {
-            let only = entry.buckets.is_none().then(|| neighbor(entry.first)).flatten();
-            GroupEntry { neighbor: only, ..entry.clone() }
+        let settle = |entry: &GroupEntry| GroupEntry {
+            neighbor: only(entry, AdjacencyKind::Neighbor),
+            labelled: only(entry, AdjacencyKind::Labelled),
+            ..entry.clone()
         };
         let make = || Nexthops {
             groups: self.entries.iter().map(settle).collect(),
@@ -215,7 +235,7 @@ impl NexthopTable {
     /// Adds an adjacency; returns its number.
     pub fn add_adjacency(&mut self, adjacency: Adjacency) -> u32 {
         self.snapshot = None;
-        let end = Some(End { adjacency: Arc::new(adjacency), up: true, groups: BTreeSet::new() });
+        let end = Some(End::new(adjacency));
         if let Some(number) = self.free_adjacencies.pop()
             && let Some(place) = self.adjacencies.get_mut(number as usize)
         {
@@ -226,12 +246,62 @@ impl NexthopTable {
         (self.adjacencies.len() - 1) as u32
     }
 
-    /// Puts another adjacency in the place of one; paths that end there stay. `false` when there is none.
+    /// Puts another adjacency in the place of one; paths that end there stay, and their labels. `false` when
+    /// there is none.
     pub fn replace_adjacency(&mut self, number: u32, adjacency: Adjacency) -> bool {
         let Some(end) = self.end_mut(number).filter(|_| number != DROP) else { return false };
         end.adjacency = Arc::new(adjacency);
+        let below = end.adjacency.clone();
+        let stacks: Vec<_> = end.stacks.iter().map(|(stack, &(place, _))| (place, Labelled::new(below.clone(), stack))).collect();
+        for (place, labelled) in stacks {
+            if let Some(over) = self.end_mut(place) {
+                over.adjacency = Arc::new(Adjacency::over(labelled));
+            }
+        }
         self.snapshot = None;
         true
+    }
+
+    /// The adjacency of a path: with labels, one of its own over the neighbour's, which paths of the same labels
+    /// share.
+    fn take_end(&mut self, path: &Path) -> u32 {
+        if path.labels.labels.is_empty() {
+            return path.adjacency;
+        }
+        let Some(end) = self.end_mut(path.adjacency) else { return DROP };
+        if let Some((number, users)) = end.stacks.get_mut(&path.labels) {
+            *users += 1;
+            return *number;
+        }
+        let over = Adjacency::over(Labelled::new(end.adjacency.clone(), &path.labels));
+        let number = self.add_adjacency(over);
+        if let Some(end) = self.end_mut(path.adjacency) {
+            end.stacks.insert(path.labels.clone(), (number, 1));
+        }
+        number
+    }
+
+    /// The counterpart of [`NexthopTable::take_end`].
+    fn give_end(&mut self, path: &Path) {
+        let Some(end) = self.end_mut(path.adjacency) else { return };
+        let Some((number, users)) = end.stacks.get_mut(&path.labels) else { return };
+        *users -= 1;
+        if *users == 0 {
+            let number = *number;
+            end.stacks.remove(&path.labels);
+            self.remove_adjacency(number);
+        }
+    }
+
+    /// Whether a path of a new group can be.
+    fn check_path(&self, path: &Path) -> Result<(), GroupError> {
+        let adjacency = self.adjacency(path.adjacency).ok_or(GroupError::UnknownAdjacency(path.adjacency))?;
+        match path.labels.labels.len() {
+            0 => Ok(()),
+            _ if adjacency.kind != AdjacencyKind::Neighbor => Err(GroupError::LabelsToNobody(path.adjacency)),
+            many if many > MAX_LABELS => Err(GroupError::TooManyLabels(many)),
+            _ => Ok(()),
+        }
     }
 
     /// Removes an adjacency. `false`, and nothing is done, while a group has a path that ends there.
@@ -273,7 +343,7 @@ impl NexthopTable {
     /// The number of a group; a user more. Equal groups have one number.
     ///
     /// # Errors
-    /// When a path ends in an adjacency that does not exist.
+    /// When a path ends in an adjacency that does not exist, or has labels that nobody could get.
     pub fn acquire(&mut self, group: Group) -> Result<u32, GroupError> {
         if let Some(&number) = self.numbers.get(&group) {
             if let Some(Some(kept)) = self.groups.get_mut(number as usize) {
@@ -281,9 +351,7 @@ impl NexthopTable {
             }
             return Ok(number);
         }
-        if let Some(path) = group.paths().iter().find(|path| self.adjacency(path.adjacency).is_none()) {
-            return Err(GroupError::UnknownAdjacency(path.adjacency));
-        }
+        group.paths().iter().try_for_each(|path| self.check_path(path))?;
         let number = self.free_groups.pop().unwrap_or_else(|| {
             self.groups.push(None);
             self.entries.push(GroupEntry::default());
@@ -295,8 +363,9 @@ impl NexthopTable {
             }
         }
         self.numbers.insert(group.clone(), number);
+        let ends = group.paths().iter().map(|path| self.take_end(path)).collect();
         if let Some(place) = self.groups.get_mut(number as usize) {
-            *place = Some(Kept { group, users: 1 });
+            *place = Some(Kept { group, users: 1, ends });
         }
         self.rebuild(number);
         Ok(number)
@@ -317,12 +386,19 @@ impl NexthopTable {
             if let Some(end) = self.end_mut(path.adjacency) {
                 end.groups.remove(&number);
             }
+            self.give_end(path);
         }
         if let Some(entry) = self.entries.get_mut(number as usize) {
             *entry = GroupEntry::default();
         }
         self.free_groups.push(number);
         self.snapshot = None;
+    }
+
+    /// The adjacency of each path of a group, in their order: with labels, the one that pushes them.
+    #[must_use]
+    pub fn ends(&self, number: u32) -> &[u32] {
+        self.groups.get(number as usize).and_then(Option::as_ref).map_or(&[], |kept| &kept.ends)
     }
 
     /// A group by its number.
@@ -342,9 +418,9 @@ impl NexthopTable {
 
     /// Works a group's buckets out anew.
     fn rebuild(&mut self, number: u32) {
-        let Some(group) = self.group(number) else { return };
+        let Some(Some(Kept { group, ends, .. })) = self.groups.get(number as usize) else { return };
         let up = |adjacency: u32| self.adjacencies.get(adjacency as usize).and_then(Option::as_ref).is_some_and(|end| end.up);
-        let entry = GroupEntry::new(&group.buckets(up));
+        let entry = GroupEntry::new(&group.buckets(ends, up));
         if let Some(place) = self.entries.get_mut(number as usize) {
             *place = entry;
         }
@@ -463,5 +539,55 @@ mod tests {
                 && !table.replace_adjacency(DROP, Adjacency::blackhole())
         );
         assert_eq!((old.adjacency(1).unwrap().mtu, table.snapshot().adjacency(1).unwrap().mtu), (1500, 9000));
+    }
+
+    #[test]
+    fn paths_with_labels_share_their_neighbours_fate() {
+        use crate::LabelStack;
+        let mut table = table(2);
+        let path = |adjacency, labels: &[u32]| Path { labels: LabelStack::of(labels), ..Path::to(adjacency) };
+        let one = table.acquire(Group::new([path(1, &[100, 200])]).unwrap()).unwrap();
+        let same = table.acquire(Group::new([path(1, &[100, 200]), path(2, &[300])]).unwrap()).unwrap();
+        let twice = table.acquire(Group::new([path(1, &[16]), path(1, &[17])]).unwrap()).unwrap();
+        assert_eq!(table.ends(one)[0], table.ends(same)[0], "the same labels over the same neighbour are one adjacency");
+        assert_ne!(table.ends(twice)[0], table.ends(twice)[1]);
+        let snapshot = table.snapshot();
+        let labelled = snapshot.view().only_labelled(one).unwrap();
+        assert_eq!((labelled.entries(), labelled.bytes(), labelled.only_swap()), (&[100 << 12, 200 << 12][..], 8, None));
+        let over = snapshot.adjacency(table.ends(one)[0]).unwrap();
+        assert_eq!((over.kind, over.mtu, over.interface, over.end().mtu), (AdjacencyKind::Labelled, 1492, 1, 1500));
+        assert!(snapshot.view().only_neighbor(one).is_none() && snapshot.view().only_labelled(same).is_none());
+        // The neighbour's failure, completion and change of link reach the labels over it.
+        assert_eq!(table.set_up(1, false), 3);
+        assert_eq!((table.snapshot().choose(one, || 0), table.snapshot().buckets(same)), (DROP, &table.ends(same)[1..]));
+        assert_eq!(table.set_up(1, true), 3);
+        table.adjacency(1).unwrap().set_neighbor(NeighborState::Reachable, [6; 6]);
+        assert_eq!(snapshot.view().only_labelled(one).unwrap().below.rewrite(), Some([6; 6]));
+        let other = table.adjacency(1).unwrap().with_link(9000, [2; 6]);
+        assert!(table.replace_adjacency(1, other) && !table.remove_adjacency(1));
+        let over = table.snapshot();
+        assert_eq!((over.adjacency(table.ends(one)[0]).unwrap().mtu, over.view().only_labelled(one).unwrap().below.mtu), (8992, 9000));
+        let places = table.adjacencies().count();
+        for group in [one, same, twice] {
+            table.release(group);
+        }
+        assert_eq!((places - table.adjacencies().count(), table.remove_adjacency(1)), (4, true));
+    }
+
+    #[test]
+    fn labels_need_a_neighbour_and_have_a_bound() {
+        use crate::LabelStack;
+        let mut table = table(1);
+        let hole = table.add_adjacency(Adjacency::blackhole());
+        let mut ask = |adjacency, depth| {
+            let labels = LabelStack { entropy: true, ..LabelStack::of(&vec![99; depth]) };
+            table.acquire(Group::new([Path { labels, ..Path::to(adjacency) }]).unwrap())
+        };
+        assert_eq!(ask(hole, 1), Err(GroupError::LabelsToNobody(hole)));
+        assert_eq!(ask(1, 17), Err(GroupError::TooManyLabels(17)));
+        let group = ask(1, 16).unwrap();
+        let snapshot = table.snapshot();
+        let labelled = snapshot.view().only_labelled(group).unwrap();
+        assert_eq!((labelled.entries().len(), labelled.entropy(), labelled.entries()[1]), (18, Some(2), 7 << 12));
     }
 }

@@ -152,7 +152,7 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
         AdjacencyKind::Local => Verdict::to(IP4_LOCAL),
         AdjacencyKind::Glean => Verdict::to(IP4_GLEAN),
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
-        AdjacencyKind::Drop => {
+        AdjacencyKind::Drop | AdjacencyKind::Labelled | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
             complain(packet, NET_UNREACHABLE, 0);
             Verdict::to(ICMP4_ERROR)
         }
