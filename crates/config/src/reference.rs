@@ -58,7 +58,7 @@ const RULES: &str = "
   no static neighbour lies in its subnets.
 - An interface called `tapN` has an entry under `taps` or a `device`, not both. The MTU of both ends of a TAP is one.
 - Of each `id` at a memif `socket` there is one master and one slave at most. No memif meets at the API's socket. A master's
-  socket lies in a folder that is there.
+  socket lies in a folder that is there (under the systemd unit: `/run/weir`, the only one that it may write to).
 - `rx-queue-workers` names workers that run, for at most as many queues as the device serves.
 - `workers.count` and the number of `workers.cores` agree when both are given; a core is used once.
 - `sflow.datagram-bytes` holds a sample with `sflow.header-bytes`. Compact encoding needs interface indices below 2^24.

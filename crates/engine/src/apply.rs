@@ -176,7 +176,10 @@ impl Control {
         let drops = (0..self.workers.len()).map(|_| self.drop_map.counters()).collect();
         // The other end of a TAP is Linux, which has the device's address: ours must be another.
         let is_tap = matches!(wanted.device, Some(weir_config::Device::Tap { .. }));
-        let mac = port.as_ref().filter(|_| !is_tap).and_then(|port| port.mac()).unwrap_or_else(|| made_up_mac(index));
+        let mac = port.as_ref().filter(|_| !is_tap).and_then(|port| port.mac()).unwrap_or_else(|| match &wanted.device {
+            Some(weir_config::Device::Memif(memif)) => ports::memif_mac(memif, index),
+            _ => made_up_mac(index),
+        });
         let mtu = u32::from(wanted.mtu);
         if let Some(port) = &port {
             let most = port.capabilities().max_frame;

@@ -70,6 +70,21 @@ fn memif_config(memif: &Memif) -> MemifConfig {
     MemifConfig { secret, queues, ring_size, buffer_size, ..MemifConfig::new(role, socket, memif.id) }
 }
 
+/// An address for an end of a memif, the same after each start. The interface's number would not do: the
+/// other end is often another Weir whose interface has that number, too.
+pub(crate) fn memif_mac(memif: &Memif, index: u32) -> MacAddr {
+    let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
+    let told = format!("{} {} {} {index}", memif.role.word(), memif.id, memif.socket.display());
+    // FNV-1a, folded from 64 bits.
+    let hash = machine
+        .iter()
+        .take(64)
+        .chain(told.as_bytes())
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    let [a, b, c, d] = ((hash >> 32) as u32 ^ hash as u32).to_be_bytes();
+    MacAddr([0x02, 0x6d, a, b, c, d])
+}
+
 /// A text as the protocol carries it, with zeroes behind it.
 fn padded(secret: &str) -> [u8; 24] {
     let mut bytes = [0; 24];
@@ -133,4 +148,39 @@ fn write_headers(l3: &mut [u8], wanted: &weir_config::Stream, protocol: IpProtoc
     let rest = if protocol == IpProtocol::UDP { u16::try_from(8 + payload).ok()? } else { 0 };
     l3.get_mut(24..26)?.copy_from_slice(&rest.to_be_bytes());
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_of_a_memif_have_addresses_of_their_own() {
+        let memif = |role, id| Memif { socket: "/run/a".into(), id, role, secret: None, queues: 1, ring_size: 1024, buffer_size: 2048 };
+        let all = [(MemifRole::Master, 0, 1), (MemifRole::Slave, 0, 1), (MemifRole::Slave, 1, 1), (MemifRole::Slave, 0, 2)];
+        let macs: std::collections::BTreeSet<_> = all.map(|(role, id, index)| memif_mac(&memif(role, id), index).0).into();
+        assert_eq!(macs.len(), all.len());
+        assert!(macs.iter().all(|mac| mac[0] == 0x02));
+        assert_eq!(memif_mac(&memif(MemifRole::Master, 7), 3), memif_mac(&memif(MemifRole::Master, 7), 3));
+    }
+
+    #[test]
+    fn a_memif_is_opened_as_it_was_written() {
+        let mut memif = Memif {
+            socket: "@a".into(),
+            id: 7,
+            role: MemifRole::Slave,
+            secret: Some("sesame".into()),
+            queues: 2,
+            ring_size: 512,
+            buffer_size: 2240,
+        };
+        let config = memif_config(&memif);
+        assert_eq!((config.role, &config.socket, config.id), (Role::Slave, &Socket::Abstract("a".into()), 7));
+        assert_eq!((config.queues, config.ring_size, config.buffer_size), (2, 512, 2240));
+        assert!(config.secret.is_some_and(|secret| secret.starts_with(b"sesame\0") && secret.ends_with(&[0; 17])));
+        (memif.socket, memif.role, memif.secret) = ("/run/a".into(), MemifRole::Master, None);
+        let config = memif_config(&memif);
+        assert_eq!((config.role, config.socket, config.secret), (Role::Master, Socket::Path("/run/a".into()), None));
+    }
 }
