@@ -306,6 +306,9 @@ impl<W: World> Graph<W> {
         if self.pending == 0 {
             return;
         }
+        if self.tracer.is_active() {
+            self.tracer.rest(env.now);
+        }
         let mut clock = weir_cpu::tsc();
         for _ in 0..LOOP_LIMIT {
             let node = self.pending.trailing_zeros() as usize;
@@ -356,6 +359,8 @@ impl<W: World> Graph<W> {
                 event_sent: &mut env.event_sent,
                 counters: &self.counters,
                 scratch: &mut self.scratch,
+                nexts: &slot.nexts,
+                traced: self.tracer.is_active(),
             };
             let outcome = step.step(&mut cx, &mut packets[..count], &mut self.verdicts[..count]);
             if let Some(counters) = self.counters.nodes.get(node) {

@@ -68,6 +68,9 @@ pub struct Cx<'a, W: World> {
     pub(crate) event_sent: &'a mut bool,
     pub(crate) counters: &'a Arc<WorkerCounters>,
     pub(crate) scratch: &'a mut Scratch,
+    /// The numbers of the node's own next nodes.
+    pub(crate) nexts: &'a [u8],
+    pub(crate) traced: bool,
 }
 
 /// What nodes leave for the graph beside verdicts; emptied after each node.
@@ -119,6 +122,25 @@ impl<W: World> Cx<'_, W> {
         let place = self.scratch.lists.len() as u16;
         self.scratch.lists.push((from, self.scratch.targets.len() as u32));
         Verdict::replicate(place)
+    }
+
+    /// Whether packets are being followed. A node that does the work of the next ones in its own pass must not do
+    /// so then: a trace shows each.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_traced(&self) -> bool {
+        self.traced
+    }
+
+    /// Notes that this node did the work of a next one for so many packets, in its own pass over them. They are
+    /// counted there; the clocks stay where they were spent.
+    #[inline(always)]
+    pub fn did_for(&mut self, next: Next, packets: usize) {
+        let node = self.nexts.get(next.0 as usize).and_then(|&node| self.counters.nodes.get(node as usize));
+        if let Some(counters) = node.filter(|_| packets > 0) {
+            counters.calls.add(1);
+            counters.packets.add(packets as u64);
+        }
     }
 
     /// Tells the control side. A full ring is a counted loss.

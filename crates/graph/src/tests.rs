@@ -316,6 +316,11 @@ fn a_trace_follows_packets_from_node_to_node() {
         std::iter::from_fn(|| bench.trace.pop()).map(|s| (s.packet, s.node, Verdict::from_bits(s.verdict).kind())).collect();
     let to_end = VerdictKind::To(Next(0));
     assert_eq!(steps, [(0, 0, to_end), (1, 0, VerdictKind::Out), (0, 1, VerdictKind::Out)]);
+    // Following ends some time after the last packet was seen.
+    for (now, following) in [(1, true), (9_000_000_000, true), (10_000_000_002, false)] {
+        bench.run(now, &[0]);
+        assert_eq!(bench.graph.is_tracing(), following, "{now}");
+    }
     bench.collect();
 }
 

@@ -61,16 +61,32 @@ pub(crate) struct Tracer {
     next: u32,
     /// Whether traced packets may be inside: while false, nobody looks for them.
     active: bool,
+    /// Whether one was seen since the last rest, and when that was.
+    seen: (bool, u64),
 }
+
+/// Nanoseconds after which no traced packet is inside any more: longer than anything is held.
+const REST: u64 = 10_000_000_000;
 
 impl Tracer {
     pub(crate) fn new(ring: Producer<TraceStep>) -> Tracer {
-        Tracer { ring, wanted: None, next: 0, active: false }
+        Tracer { ring, wanted: None, next: 0, active: false, seen: (false, 0) }
     }
 
     pub(crate) fn request(&mut self, request: Option<TraceRequest>) {
         self.active |= request.is_some();
+        self.seen.0 |= request.is_some();
         self.wanted = request;
+    }
+
+    /// Once a turn while active: ends that when nothing is wanted and nothing was seen for long.
+    #[cold]
+    pub(crate) fn rest(&mut self, now: u64) {
+        if self.wanted.is_some() || std::mem::take(&mut self.seen.0) {
+            self.seen.1 = now;
+        } else if now.saturating_sub(self.seen.1) > REST {
+            self.active = false;
+        }
     }
 
     #[inline(always)]
@@ -119,6 +135,7 @@ impl Tracer {
                 kept: kept as u16,
                 ..TraceStep::default()
             };
+            self.seen.0 = true;
             step.bytes[..kept].copy_from_slice(&packet.data()[..kept]);
             lost += u64::from(self.ring.push(step).is_err());
         }

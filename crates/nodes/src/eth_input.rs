@@ -6,12 +6,19 @@
 //! (20 bytes of header, all of it right) skips ip4-input: its check is made here, in the same pass over
 //! the frames, since touching 256 frames once more costs more than the check itself. What is in any
 //! way odd goes through ip4-input, which finds out what is wrong with it.
+//!
+//! With a table that stays in the cache, plain IPv4 is even forwarded in this pass (`ip4_straight.rs`) and counted at
+//! ip4-lookup as well. While packets are followed each node does its own work, so that a trace shows it.
+
+use std::hint::cold_path;
 
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Input, Interface};
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
 
+use crate::ip4_lookup::Exits;
+use crate::ip4_straight::{self, Straight};
 use crate::{Tables, each, ip4_input};
 
 /// Bytes of an Ethernet header.
@@ -46,7 +53,10 @@ impl Node<Tables> for EthInput {
         debug_assert!(packets.iter().all(|packet| packet.interface() == first), "the graph takes interfaces in one by one");
         let Some(interface) = cx.world.interface(first) else { return Outcome::All(Verdict::drop(DropReason::InterfaceDown)) };
         let (outcome, census) = match interface.input {
-            Input::Routed => routed(interface, packets, verdicts),
+            Input::Routed => match straight(cx, interface) {
+                Some(straight) => forwarded(cx, straight, interface, packets, verdicts),
+                None => routed(interface, packets, verdicts),
+            },
             Input::CrossConnect(out) => across(cx, out, packets, verdicts),
             Input::Closed => (Outcome::All(Verdict::drop(DropReason::InterfaceDown)), Census::of(packets)),
             Input::Unused => (Outcome::All(Verdict::drop(DropReason::NotRouted)), Census::of(packets)),
@@ -142,6 +152,48 @@ fn across_odd(out: u32, room: usize, packets: &mut [Pkt], verdicts: &mut [Verdic
 
 fn ethertype(packet: &Pkt) -> Option<EtherType> {
     EthernetHeader::read(packet.data()).map(|(header, _)| header.ethertype())
+}
+
+/// What plain IPv4 is forwarded with in this pass, if it can be.
+#[inline(always)]
+fn straight<'w>(cx: &Cx<'w, Tables>, interface: &Interface) -> Option<Straight<'w>> {
+    if cx.is_traced() || !ip4_straight::is_open(interface.features) {
+        return None;
+    }
+    let fib = cx.world.fib4.get(interface.table as usize)?.small()?;
+    Some(Straight::new(interface.mac, fib, cx.world.nexthops.view()))
+}
+
+/// A routed interface whose plain IPv4 leaves from here, ip4-lookup's work done in this pass.
+#[inline(always)]
+fn forwarded(
+    cx: &mut Cx<'_, Tables>,
+    straight: Straight<'_>,
+    interface: &Interface,
+    packets: &mut [Pkt],
+    verdicts: &mut [Verdict],
+) -> (Outcome, Census) {
+    let (mut plain_bytes, mut stayed, mut odd, mut exits) = (0, 0, Census::default(), Exits::default());
+    let station = Station::new(interface.mac);
+    verdicts.fill(Verdict::OUT);
+    each::frame(packets, |place, packet| {
+        let len = packet.len();
+        if let Some(out) = straight.forward(packet) {
+            plain_bytes += len as u64;
+            return exits.note(out);
+        }
+        cold_path();
+        stayed += 1;
+        verdicts[place] = if plain_ip4(station, packet) {
+            plain_bytes += len as u64;
+            Verdict::to(IP4_LOOKUP)
+        } else {
+            route(interface, &mut odd, packet)
+        };
+    });
+    exits.odd = stayed > 0;
+    cx.did_for(IP4_LOOKUP, packets.len() - stayed);
+    (exits.outcome(), Census { bytes: odd.bytes + plain_bytes, ..odd })
 }
 
 /// A routed interface. Plain IPv4 is validated here by ip4-input's own check while the header is at

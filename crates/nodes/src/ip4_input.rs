@@ -49,9 +49,14 @@ impl Node<Tables> for Ip4Input {
 /// length passes [`check`] too.
 #[inline(always)]
 pub(crate) fn is_plain(header: &Ipv4Header) -> bool {
-    let (source, destination) = (header.source() >> 24, header.destination() >> 24);
-    let class = CLASS[source as usize] | CLASS[destination as usize];
-    (header.version_ihl == 0x45) & checksum::ipv4_header_ok(header) & (class == UNICAST)
+    let between = between_hosts((header.source() >> 24) as u8, (header.destination() >> 24) as u8);
+    (header.version_ihl == 0x45) & checksum::ipv4_header_ok(header) & between
+}
+
+/// Whether a packet from and to addresses with these first octets may cross a router.
+#[inline(always)]
+pub(crate) fn between_hosts(source: u8, destination: u8) -> bool {
+    CLASS[usize::from(source)] | CLASS[usize::from(destination)] == UNICAST
 }
 
 #[inline(always)]

@@ -84,12 +84,12 @@ fn pass_on(nexthops: NexthopView<'_>, exits: &mut Exits, verdicts: &mut [Verdict
 }
 
 /// By which interfaces the packets of a vector leave.
-struct Exits {
+pub(crate) struct Exits {
     /// All of them, bit by bit.
     all: u32,
     any: u32,
     /// Some packet does not leave from here.
-    odd: bool,
+    pub(crate) odd: bool,
 }
 
 impl Default for Exits {
@@ -100,14 +100,14 @@ impl Default for Exits {
 
 impl Exits {
     #[inline(always)]
-    fn note(&mut self, interface: u32) {
+    pub(crate) fn note(&mut self, interface: u32) {
         self.all &= interface;
         self.any |= interface;
     }
 
     /// The verdicts are written, [`Verdict::OUT`] for what leaves.
     #[inline(always)]
-    fn outcome(self) -> Outcome {
+    pub(crate) fn outcome(self) -> Outcome {
         if !self.odd && self.all == self.any { Outcome::AllOut(self.any) } else { Outcome::Each }
     }
 }

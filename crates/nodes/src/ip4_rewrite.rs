@@ -47,16 +47,25 @@ const HOPS: std::ops::Range<usize> = EthernetHeader::LEN + 8..EthernetHeader::LE
 /// Returns the interface; `None`, and nothing is changed, when anything is otherwise.
 #[inline(always)]
 pub(crate) fn plain(adjacency: &Adjacency, packet: &mut Pkt) -> Option<u32> {
+    let len = packet.len();
+    let frame = packet.data_mut().first_chunk_mut()?;
+    let interface = head(adjacency, len, u32::from_le_bytes(*frame[HOPS].as_array()?), frame)?;
+    packet.set_aux(interface);
+    Some(interface)
+}
+
+/// The same on the headers of a plain packet of `len` bytes; `hops` is what [`HOPS`] of it holds.
+#[inline(always)]
+pub(crate) fn head(adjacency: &Adjacency, len: usize, hops: u32, frame: &mut [u8; PLAIN]) -> Option<u32> {
+    // All packets of a vector find the same here, so that none overtakes another, nor those that were held.
     let (start, end) = adjacency.in_use()?;
-    if packet.len() > adjacency.longest_frame() {
+    if len > adjacency.longest_frame() {
         return None;
     }
-    let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
-    let hops = hop_taken(u32::from_le_bytes(*frame[HOPS].as_array()?))?;
+    let hops = hop_taken(hops)?;
     frame[HOPS].copy_from_slice(&hops.to_le_bytes());
     frame[..8].copy_from_slice(&start);
     frame[8..12].copy_from_slice(&end);
-    packet.set_aux(adjacency.interface);
     Some(adjacency.interface)
 }
 

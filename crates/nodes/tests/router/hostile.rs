@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
-use weir_graph::DropReason;
+use weir_graph::{DropReason, TraceRequest};
 use weir_wire::build::{self, Ends};
 use weir_wire::{ArpPacket, IpProtocol, MacAddr, checksum};
 
@@ -104,6 +104,43 @@ fn every_byte_overwritten() {
         endure(&mut router, &frames);
     }
     finish(router);
+}
+
+/// What eth-input does in one pass for plain packets, and what the nodes do one after the other while packets are
+/// followed: the same frames, drops and counters, whatever comes.
+#[test]
+fn one_pass_does_what_the_nodes_do() {
+    let (mut straight, mut followed) = (router(), router());
+    followed.graph.trace(Some(TraceRequest { node: None, interface: None, count: u32::MAX }));
+    let calls = |router: &Router, node| router.graph.find(node).map(|node| router.graph.counters().nodes[node].packets.get());
+    let mut padded = build::udp4(&through("10.0.2.2"), &[3; 12]);
+    padded.extend([0; 6]);
+    for seed in seeds().into_iter().chain([padded]) {
+        for place in 0..seed.len().min(46) {
+            for byte in [seed[place] & 1, seed[place] ^ 1, !seed[place]] {
+                let mut frame = seed.clone();
+                frame[place] = byte;
+                for frame in [mended(&frame), frame] {
+                    let both = [&mut straight, &mut followed].map(|router| router.send(WEST, &frame));
+                    assert_eq!(both[0], both[1], "{frame:02x?}");
+                    let both = [&mut straight, &mut followed].map(|router| router.events());
+                    assert_eq!(both[0], both[1], "{frame:02x?}");
+                    straight.now += SECOND / 100;
+                    followed.now += SECOND / 100;
+                }
+            }
+        }
+    }
+    assert_eq!(straight.drops(), followed.drops());
+    for index in [WEST, EAST, SOUTH] {
+        let [one, other] = [&straight, &followed].map(|router| &router.interface(index).counters);
+        assert_eq!((one.rx(), one.tx()), (other.rx(), other.tx()));
+    }
+    for node in ["eth-input", "ip4-input", "ip4-lookup", "ip4-local", "icmp4-error"] {
+        assert_eq!(calls(&straight, node), calls(&followed, node), "{node}");
+    }
+    finish(straight);
+    finish(followed);
 }
 
 #[test]
