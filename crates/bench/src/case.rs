@@ -12,7 +12,6 @@ pub(crate) enum Limit {
     /// Clocks a packet.
     Clocks(f64),
     /// So many times `ip4` of the same run.
-    #[expect(dead_code, reason = "for cases that are still to come")]
     TimesIp4(f64),
     /// So many clocks more than `ip4` of the same run.
     #[expect(dead_code, reason = "for cases that are still to come")]

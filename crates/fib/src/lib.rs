@@ -10,6 +10,8 @@
 //! * [`Nexthops`] is a snapshot of groups and adjacencies. [`NexthopTable`] is the cold side that
 //!   makes snapshots: it keeps equal groups once, counts who uses them, and spreads weights over
 //!   buckets. A path that goes down changes the groups that hold it, never the routes.
+//! * [`MacTable`] is the other kind of table: which stations of a bridge domain are behind which of its
+//!   members, learned by the workers themselves.
 //! * [`Adjacency`] is the end of a path. The MAC address and state of a neighbour are one atomic
 //!   word, so that completing or moving a neighbour is one store.
 //!
@@ -34,6 +36,7 @@ mod fib6;
 mod group;
 mod grow;
 mod lfib;
+mod mac;
 mod nexthops;
 mod rib;
 mod sparse;
@@ -47,5 +50,6 @@ pub use fib4::{Fib4, SmallFib4};
 pub use fib6::Fib6;
 pub use group::{Group, GroupError, LabelStack, MAX_BUCKETS, Path, TtlMode};
 pub use lfib::{LabelEntry, Labelled, Lfib, MAX_ENTRIES, MAX_LABELS, Payload};
+pub use mac::{Heard, Key, MAX_MEMBERS, MacEntry, MacTable, Station};
 pub use nexthops::{DROP, NexthopTable, NexthopView, Nexthops};
 pub use writer::{Fib4Writer, Fib6Writer, FibError, Memory};

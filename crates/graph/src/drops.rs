@@ -67,6 +67,15 @@ reasons! {
     VlanUnknown "vlan-unknown" Info "The frame carries a VLAN tag that no sub-interface takes.";
     UnknownEthertype "unknown-ethertype" Info "No node takes this ethertype.";
     NotRouted "not-routed" Info "The interface has neither an address nor a cross connect.";
+    BadSourceMac "bad-source-mac" Warning "The source MAC address is a group's or zero.";
+    MacBound "mac-bound" Warning "The source MAC address belongs to another member of the bridge domain: a static entry or the BVI.";
+    ReservedMac "reserved-mac" Info "A frame of a protocol between neighbours (01:80:c2:00:00:0x), which no bridge forwards.";
+    SameMember "same-member" Info "The station is behind the member of the bridge domain that the frame came in by.";
+    SplitHorizon "split-horizon" Info "The station is behind a member of the same split-horizon group.";
+    ForwardOff "forward-off" Info "The bridge domain does not forward to single stations.";
+    FloodOff "flood-off" Info "The bridge domain does not flood such frames.";
+    StormLimit "storm-limit" Warning "The member sends more frames to flood than it may.";
+    NoMember "no-member" Info "No other member of the bridge domain can take the frame.";
     FrameTooLong "frame-too-long" Warning "The frame is longer than the MTU of the interface that it should leave by.";
     Ip4Truncated "ip4-truncated" Warning "The IPv4 header is cut off.";
     Ip4BadVersion "ip4-bad-version" Warning "The version field of an IPv4 packet is not 4.";

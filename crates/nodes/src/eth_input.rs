@@ -30,12 +30,13 @@ pub(crate) struct EthInput;
 const IP4_INPUT: Next = Next(0);
 const ARP_INPUT: Next = Next(1);
 const IP4_LOOKUP: Next = Next(2);
+const BRIDGE: Next = Next(3);
 
 impl Node<Tables> for EthInput {
     const SPEC: NodeSpec = NodeSpec {
         name: "eth-input",
         about: "Counts frames by kind and sends each to the node of its ethertype, or across.",
-        nexts: &["ip4-input", "arp-input", "ip4-lookup"],
+        nexts: &["ip4-input", "arp-input", "ip4-lookup", "bridge"],
         reasons: &[
             DropReason::InterfaceDown,
             DropReason::TooShort,
@@ -58,6 +59,7 @@ impl Node<Tables> for EthInput {
                 None => routed(interface, packets, verdicts),
             },
             Input::CrossConnect(out) => across(cx, out, packets, verdicts),
+            Input::Bridge { .. } => (Outcome::All(Verdict::to(BRIDGE)), Census::of(packets)),
             Input::Closed => (Outcome::All(Verdict::drop(DropReason::InterfaceDown)), Census::of(packets)),
             Input::Unused => (Outcome::All(Verdict::drop(DropReason::NotRouted)), Census::of(packets)),
         };

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! eth-input ─┬─ (cross connect) ────────────────────────────────────────────► port-tx
+//!            ├─ bridge ── (one member or many) ──────────────────────────────► port-tx
 //!            ├─ arp-input ── reply ──────────────────────────────────────────► port-tx
 //!            └─ ip4-input ── ip4-lookup ─┬─ ip4-rewrite ─┬───────────────────► port-tx
 //!                               ▲        │       ▲       └─ ip4-fragment ─┐
@@ -23,6 +24,8 @@
 #![forbid(unsafe_code)]
 
 mod arp_input;
+mod bridge;
+mod bridge_domain;
 mod each;
 mod eth_input;
 mod flow_hash;
@@ -38,6 +41,7 @@ mod port_tx;
 mod recent;
 mod tables;
 
+pub use bridge_domain::{BridgeCounters, BridgeDomain, BridgeSettings, BridgeSums, Member, Meters, StormLimits};
 pub use flow_hash::flow_hash4;
 pub use icmp4_error::IcmpLimit;
 pub use ip4_glean::hold_key;
@@ -61,6 +65,7 @@ pub mod names {
 pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
     GraphBuilder::default()
         .node(eth_input::EthInput)
+        .node(bridge::Bridge::default())
         .node(arp_input::ArpInput::default())
         .node(ip4_input::Ip4Input)
         .node(ip4_lookup::Ip4Lookup::default())

@@ -12,7 +12,7 @@ use weir_graph::{DropCounters, World};
 use weir_port::interface::{Input, Interface};
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
 
-use crate::flow_hash4;
+use crate::{BridgeDomain, flow_hash4};
 
 /// An interface with what the graph counts for it.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub struct Tables {
     pub fib4: Vec<Arc<Fib4>>,
     /// IPv6 routes by table number.
     pub fib6: Vec<Arc<Fib6>>,
+    /// Bridge domains by number.
+    pub bridges: Vec<Option<Arc<BridgeDomain>>>,
     /// Where routes lead.
     pub nexthops: Nexthops,
     /// Taps on what is dropped.
@@ -59,9 +61,17 @@ impl Tables {
     pub fn output_of(&self, interface: u32, start: &[u8]) -> u32 {
         match self.interface(interface).map(|interface| interface.input) {
             Some(Input::CrossConnect(out)) => out,
+            Some(Input::Bridge { domain, member }) => self.bridge(domain).and_then(|bridge| bridge.output_of(member, start)).unwrap_or(0),
             Some(Input::Routed) => self.route_of(interface, start).unwrap_or(0),
             _ => 0,
         }
+    }
+
+    /// A bridge domain.
+    #[inline(always)]
+    #[must_use]
+    pub fn bridge(&self, domain: u16) -> Option<&BridgeDomain> {
+        self.bridges.get(domain as usize)?.as_deref()
     }
 
     fn route_of(&self, interface: u32, start: &[u8]) -> Option<u32> {

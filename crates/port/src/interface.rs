@@ -48,6 +48,13 @@ pub enum Input {
     Closed,
     /// It goes out of that interface as it is.
     CrossConnect(u32),
+    /// It goes to the stations of a bridge domain.
+    Bridge {
+        /// Number of the domain.
+        domain: u16,
+        /// The interface's number among the domain's members.
+        member: u16,
+    },
     /// It is routed.
     Routed,
     /// Nothing is configured that could take it.

@@ -1,6 +1,7 @@
 //! The nodes as one router: whole frames in, whole frames out, never through a node's private parts.
 
 mod arp;
+mod bridge;
 mod cross;
 mod forward;
 mod fragment;

@@ -72,6 +72,13 @@ fn eth_input() -> Vec<(DropReason, How)> {
     ]
 }
 
+fn bridge() -> Vec<(DropReason, How)> {
+    macro_rules! reached {
+        ($($reason:ident)*) => { vec![$(($reason, How::Deed(|router| crate::bridge::reach(router, $reason)))),*] };
+    }
+    reached! { InterfaceDown TooShort BadSourceMac MacBound ReservedMac SameMember SplitHorizon ForwardOff FloodOff StormLimit NoMember FrameTooLong NoBuffer }
+}
+
 /// The checks of IPv4; whichever node makes them declares them.
 fn ip4_checks() -> Vec<(DropReason, How)> {
     vec![
@@ -190,6 +197,7 @@ fn every_declared_reason_is_reached() {
     let mut missing: Vec<_> = map.pairs().to_vec();
     let mut rows: Vec<(Option<&str>, DropReason, How)> = Vec::new();
     rows.extend(eth_input().into_iter().map(|(reason, how)| (Some("eth-input"), reason, how)));
+    rows.extend(bridge().into_iter().map(|(reason, how)| (Some("bridge"), reason, how)));
     rows.extend(ip4_checks().into_iter().map(|(reason, how)| (None, reason, how)));
     rows.extend(others().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));
     for (node, reason, how) in rows {

@@ -412,4 +412,18 @@ impl Router {
         let place = self.tables.interfaces[index as usize].as_mut().unwrap();
         change(&mut Arc::make_mut(place).interface);
     }
+
+    /// Adds an interface as the control side would, with a port behind it that keeps what it sends.
+    pub(crate) fn install(&mut self, interface: Interface) {
+        let place = interface.index as usize;
+        if self.tables.interfaces.len() <= place {
+            self.tables.interfaces.resize(place + 1, None);
+        }
+        let drops = [self.graph.drop_map().counters()].into();
+        self.tables.interfaces[place] = Some(Arc::new(Entry { interface, drops }));
+        for interface in self.ports.len() as u32..=place as u32 {
+            let queue = Catcher { interface, room: Arc::clone(&self.room), caught: Arc::clone(&self.caught) };
+            self.ports.push(PortTx { interface, queue: Box::new(queue) });
+        }
+    }
 }

@@ -1,0 +1,312 @@
+//! bridge: learns where stations are, and sends each frame to where its receiver is.
+//!
+//! One pass reads both addresses of all frames and asks the cache for their lines of the table; the second
+//! learns senders and finds receivers. A frame for a known station leaves by that station's member. One
+//! for a group or an unknown station goes to all other members that can take it, as copies of
+//! one list that serves the whole vector. Never back to the member it came in by, never to another
+//! of its split-horizon group.
+//!
+//! Frames of protocols between neighbours (IEEE 802.1Q-2022 table 8-1) are not forwarded by any bridge.
+
+use std::hint::cold_path;
+
+use weir_buf::{Pkt, VECTOR};
+use weir_fib::{Heard, Key, MacTable, Station};
+use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
+use weir_port::interface::Input;
+use weir_wire::EthernetHeader;
+
+use crate::bridge_domain::{BridgeDomain, Exit, Member};
+use crate::{Tables, each};
+
+pub(crate) struct Bridge {
+    /// Receiver and sender of each frame.
+    stations: Box<[(Key, Key); VECTOR]>,
+}
+
+impl Default for Bridge {
+    fn default() -> Bridge {
+        let nobody = MacTable::new(0, 0, [0; 2]).key(NOBODY);
+        Bridge { stations: Box::new([(nobody, nobody); VECTOR]) }
+    }
+}
+
+const TAG: usize = 4;
+const NOBODY: Station = Station::new([0; 6]);
+
+impl Node<Tables> for Bridge {
+    const SPEC: NodeSpec = NodeSpec {
+        name: "bridge",
+        about: "Learns stations and sends frames to the members of a bridge domain that they are behind.",
+        nexts: &[],
+        reasons: &[
+            DropReason::InterfaceDown,
+            DropReason::TooShort,
+            DropReason::BadSourceMac,
+            DropReason::MacBound,
+            DropReason::ReservedMac,
+            DropReason::SameMember,
+            DropReason::SplitHorizon,
+            DropReason::ForwardOff,
+            DropReason::FloodOff,
+            DropReason::StormLimit,
+            DropReason::NoMember,
+            DropReason::FrameTooLong,
+            DropReason::NoBuffer,
+        ],
+    };
+
+    #[inline(always)]
+    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+        let Some(interface) = packets.first().map(Pkt::interface) else { return Outcome::Each };
+        // Ports deliver one by one; tags and tunnels mix.
+        let differ = packets.iter().fold(0, |differ, packet| differ | (packet.interface() ^ interface));
+        if differ != 0 {
+            cold_path();
+            return self.runs(cx, packets, verdicts);
+        }
+        self.run(cx, interface, packets, verdicts).map_or(Outcome::Each, Outcome::AllOut)
+    }
+}
+
+/// By which interfaces the frames of a run leave.
+struct Taken {
+    /// All of them, bit by bit.
+    all: u32,
+    any: u32,
+    /// Some frame is not of the usual case.
+    odd: bool,
+}
+
+/// What a run of frames has in common.
+struct Way<'a> {
+    domain: &'a BridgeDomain,
+    member: &'a Member,
+    number: u16,
+    /// The split-horizon group that it does not speak to; none has the number 256.
+    shunned: u16,
+    second: u16,
+    stations: &'a MacTable,
+    exits: &'a [Exit],
+    /// The list of members for frames to groups and to unknown stations, and the longest frame that all take.
+    lists: [Option<(Verdict, usize)>; 2],
+}
+
+impl Bridge {
+    /// A vector of several interfaces.
+    #[inline(never)]
+    fn runs(&mut self, cx: &mut Cx<'_, Tables>, mut packets: &mut [Pkt], mut verdicts: &mut [Verdict]) -> Outcome {
+        while let Some(interface) = packets.first().map(Pkt::interface) {
+            let run = packets.iter().take_while(|packet| packet.interface() == interface).count();
+            let (now, later) = packets.split_at_mut(run);
+            let (of_now, of_later) = verdicts.split_at_mut(run.min(verdicts.len()));
+            self.run(cx, interface, now, of_now);
+            (packets, verdicts) = (later, of_later);
+        }
+        Outcome::Each
+    }
+
+    /// Frames of one interface. The verdicts are written; returned is the interface that all leave by, if
+    /// it is one.
+    #[inline(always)]
+    fn run(&mut self, cx: &mut Cx<'_, Tables>, interface: u32, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Option<u32> {
+        let world = cx.world;
+        let input = world.interface(interface).map(|interface| interface.input);
+        let way = match input {
+            Some(Input::Bridge { domain, member }) => {
+                world.bridge(domain).and_then(|domain| Some((domain, domain.member(member)?, member)))
+            }
+            _ => None,
+        };
+        let Some((domain, member, number)) = way else {
+            verdicts.fill(Verdict::drop(DropReason::InterfaceDown));
+            return None;
+        };
+        let mut way = Way {
+            domain,
+            member,
+            number,
+            shunned: if member.group == 0 { 256 } else { u16::from(member.group) },
+            second: (cx.now / 1_000_000_000) as u16,
+            stations: &domain.stations,
+            exits: domain.exits(),
+            lists: [None; 2],
+        };
+        let stations = &mut self.stations;
+        each::frame(packets, |place, packet| {
+            let (to, from) = packet.data().first_chunk().map_or((NOBODY, NOBODY), Station::pair);
+            let (to, from) = (way.stations.key(to), way.stations.key(from));
+            way.stations.prefetch(to);
+            way.stations.prefetch(from);
+            stations[place % VECTOR] = (to, from);
+        });
+        let mut taken = Taken { all: u32::MAX, any: 0, odd: false };
+        verdicts.fill(Verdict::OUT);
+        for (place, packet) in packets.iter_mut().enumerate() {
+            let (to, from) = stations[place % VECTOR];
+            if let Some(out) = way.known(packet, to, from) {
+                packet.set_aux(out);
+                (taken.all, taken.any) = (taken.all & out, taken.any | out);
+            } else {
+                cold_path();
+                taken.odd = true;
+                verdicts[place] = way.odd(cx, packet, to, from);
+            }
+        }
+        (!taken.odd && taken.all == taken.any).then_some(taken.any)
+    }
+}
+
+impl Way<'_> {
+    /// The usual case: both stations are known, and the receiver is behind another member that takes the frame.
+    #[inline(always)]
+    fn known(&self, packet: &Pkt, to: Key, from: Key) -> Option<u32> {
+        let stations = self.stations;
+        if !stations.is_known(from, self.number, self.second) {
+            return None;
+        }
+        let number = stations.find(to)?;
+        let exit = self.exits.get(number as usize)?;
+        let fits = (packet.total_len() as u32).wrapping_sub(EthernetHeader::LEN as u32) < exit.room;
+        (fits & (number != self.number) & (u16::from(exit.group) != self.shunned)).then_some(exit.interface)
+    }
+
+    /// Everything else.
+    #[inline(never)]
+    fn odd(&mut self, cx: &mut Cx<'_, Tables>, packet: &mut Pkt, to: Key, from: Key) -> Verdict {
+        if packet.len() < EthernetHeader::LEN {
+            return Verdict::drop(DropReason::TooShort);
+        }
+        if !from.station().is_unicast() {
+            return Verdict::drop(DropReason::BadSourceMac);
+        }
+        if !self.hear(cx.worker, from) {
+            return Verdict::drop(DropReason::MacBound);
+        }
+        if is_reserved(to.station()) {
+            return Verdict::drop(DropReason::ReservedMac);
+        }
+        match self.domain.stations.find(to) {
+            Some(number) if to.station().is_unicast() => self.forward(packet, number),
+            _ => self.flood(cx, packet, to.station().is_unicast()),
+        }
+    }
+
+    /// Learns the sender; `false` when it cannot be where it seems to be.
+    fn hear(&self, worker: usize, from: Key) -> bool {
+        let domain = self.domain;
+        if !domain.settings.learn {
+            return !domain.stations.is_bound_elsewhere(from, self.number);
+        }
+        let heard = domain.stations.hear(from, self.number, self.second);
+        if let Some(counters) = domain.counters.get(worker) {
+            match heard {
+                Heard::Known | Heard::Bound => {}
+                Heard::New => counters.learned.add(1),
+                Heard::Moved => counters.moved.add(1),
+                Heard::Full => counters.not_learned.add(1),
+                Heard::Instead => {
+                    counters.learned.add(1);
+                    counters.displaced.add(1);
+                }
+            }
+        }
+        heard != Heard::Bound
+    }
+
+    /// To a station that is known.
+    fn forward(&self, packet: &mut Pkt, number: u16) -> Verdict {
+        let Some(member) = self.domain.member(number) else { return Verdict::drop(DropReason::NoMember) };
+        if !self.domain.settings.forward {
+            return Verdict::drop(DropReason::ForwardOff);
+        }
+        if number == self.number {
+            return Verdict::drop(DropReason::SameMember);
+        }
+        if self.is_grouped_with(member) {
+            return Verdict::drop(DropReason::SplitHorizon);
+        }
+        if length(packet) > member.longest as usize {
+            return Verdict::drop(DropReason::FrameTooLong);
+        }
+        packet.set_aux(member.interface);
+        Verdict::OUT
+    }
+
+    fn is_grouped_with(&self, member: &Member) -> bool {
+        member.group != 0 && member.group == self.member.group
+    }
+
+    /// To everybody who may have it.
+    fn flood(&mut self, cx: &mut Cx<'_, Tables>, packet: &Pkt, unknown: bool) -> Verdict {
+        let (domain, meters) = (self.domain, &self.member.meters);
+        let (wanted, limit, meter) = if unknown {
+            (domain.settings.flood_unknown, domain.storms.unknown, &meters.unknown)
+        } else {
+            (domain.settings.flood_groups, domain.storms.groups, &meters.groups)
+        };
+        if !wanted {
+            return Verdict::drop(DropReason::FloodOff);
+        }
+        if let Some(rate) = limit.filter(|_| !self.member.is_bvi)
+            && !meter.takes(rate, cx.now)
+        {
+            return Verdict::drop(DropReason::StormLimit);
+        }
+        let verdict = self.list(cx, length(packet), unknown);
+        if let (Some(counters), Some(_)) = (domain.counters.get(cx.worker), verdict) {
+            let counter = if unknown { &counters.flooded_unknown } else { &counters.flooded_groups };
+            counter.add(1);
+        }
+        verdict.unwrap_or(Verdict::drop(DropReason::NoMember))
+    }
+
+    /// The list of members for a frame of this length; one list serves all frames that every member takes.
+    fn list(&mut self, cx: &mut Cx<'_, Tables>, length: usize, unknown: bool) -> Option<Verdict> {
+        if let Some((verdict, longest)) = self.lists[usize::from(unknown)]
+            && length <= longest
+        {
+            return Some(verdict);
+        }
+        let (world, domain) = (cx.world, self.domain);
+        let (mut shortest, mut too_long, mut count) = (usize::MAX, 0, 0);
+        let from = self.number;
+        let targets = domain.members.iter().enumerate().filter_map(|(number, member)| {
+            let member = member.as_ref()?;
+            // A BVI has a static entry: what is for an unknown station is not for it.
+            if number == from as usize || self.is_grouped_with(member) || (unknown && member.is_bvi) {
+                return None;
+            }
+            world.interface(member.interface).filter(|interface| interface.can_send)?;
+            if length > member.longest as usize {
+                too_long += 1;
+                return None;
+            }
+            shortest = shortest.min(member.longest as usize);
+            count += 1;
+            Some((Verdict::OUT, member.interface))
+        });
+        let verdict = cx.replicate(targets);
+        if let Some(counters) = domain.counters.get(cx.worker) {
+            counters.too_long.add(too_long);
+        }
+        if count == 0 {
+            return None;
+        }
+        if too_long == 0 {
+            self.lists[usize::from(unknown)] = Some((verdict, shortest));
+        }
+        Some(verdict)
+    }
+}
+
+/// The length that counts against an MTU: without one VLAN tag.
+fn length(packet: &Pkt) -> usize {
+    let tagged = EthernetHeader::read(packet.data()).is_some_and(|(header, _)| header.ethertype().is_tag());
+    packet.total_len().saturating_sub(if tagged { TAG } else { 0 })
+}
+
+/// 01:80:c2:00:00:00 to 01:80:c2:00:00:0f.
+fn is_reserved(to: Station) -> bool {
+    matches!(to.octets(), [0x01, 0x80, 0xc2, 0, 0, 0..=0x0f])
+}
