@@ -5,9 +5,13 @@ fn main() {
         if !only.is_empty() && !only.iter().any(|name| name == case.name()) {
             continue;
         }
-        match weir_bench::run_case(case, weir_bench::Effort { turns: 512, pairs: 31 }, |_| ()) {
+        match weir_bench::run_case(case, weir_bench::Effort { turns: 512, pairs: 31, thinned: 1 }, |_| ()) {
             Ok((results, huge)) => {
-                for weir_bench::Found::Packets(r) in results {
+                for found in results {
+                    let weir_bench::Found::Packets(r) = found else {
+                        println!("{found:#?}");
+                        continue;
+                    };
                     println!(
                         "{} {} huge={huge} {:.2} clocks added {:?} [{:?} {:?}] null {:?} samples {:?} {:?}",
                         r.name, r.sflow, r.clocks_per_packet, r.added, r.added_low, r.added_high, r.null, r.samples, r.nodes

@@ -4,6 +4,8 @@
 //! frames, and what must become of a frame. To add one: the file, a line in `cases/mod.rs`. What every case
 //! shares (buffers, vectors, the graph, sFlow, checks of the counters) is in `scene.rs` and `rig.rs`.
 
+use crate::load::FibLoad;
+use crate::measure::{BenchError, Effort};
 use crate::scene::Scene;
 
 /// What a case may cost.
@@ -32,6 +34,9 @@ impl Limit {
     }
 }
 
+/// What measures [`Kind::Load`]; the flag says whether packet memory lay on hugepages.
+type LoadRun = fn(&'static str, Effort, &mut dyn FnMut(&str)) -> Result<(FibLoad, bool), BenchError>;
+
 /// How a case is measured.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
@@ -41,6 +46,11 @@ pub(crate) enum Kind {
         limit: Limit,
         /// Sets tables, frames and the check.
         set: fn(&mut Scene),
+    },
+    /// Something else.
+    Load {
+        /// Measures it; told its name, and whom to tell what comes next.
+        run: LoadRun,
     },
 }
 

@@ -17,12 +17,14 @@
 
 mod case;
 mod cases;
+mod load;
 mod measure;
 mod report;
 mod rig;
 mod scene;
 
 pub use case::Case;
+pub use load::FibLoad;
 pub use measure::{BenchError, Effort, run_case};
 pub use report::{CaseResult, Found, Machine, Report};
 pub use rig::CheckError;

@@ -19,11 +19,13 @@ pub struct Effort {
     pub turns: usize,
     /// Pairs of blocks, at least 31 for a published figure.
     pub pairs: usize,
+    /// One in so many prefixes of a full table: 1 but for trying things out.
+    pub thinned: usize,
 }
 
 impl Default for Effort {
     fn default() -> Effort {
-        Effort { turns: 1024, pairs: 61 }
+        Effort { turns: 1024, pairs: 61, thinned: 1 }
     }
 }
 
@@ -61,15 +63,14 @@ pub fn run_case(case: Case, effort: Effort, mut progress: impl FnMut(&str)) -> R
     match case.kind {
         Kind::Packets { limit, set } => {
             let (results, hugepages) = packets(case.name, set, effort, &mut progress)?;
-            let results = results.into_iter().map(|result| judged(result, limit));
-            Ok((results.map(Found::Packets).collect(), hugepages))
+            let results = results.into_iter().map(|result| Found::Packets(CaseResult { limit, ..result }));
+            Ok((results.collect(), hugepages))
+        }
+        Kind::Load { run } => {
+            let (found, hugepages) = run(case.name, effort, &mut progress)?;
+            Ok((vec![Found::Load(found)], hugepages))
         }
     }
-}
-
-/// A limit that needs no other case. Those that are relative to `ip4` are judged by [`crate::Report::new`].
-fn judged(result: CaseResult, limit: Limit) -> CaseResult {
-    CaseResult { limit, ..result }
 }
 
 /// Off and at every rate.
@@ -80,7 +81,7 @@ fn packets(
     progress: &mut impl FnMut(&str),
 ) -> Result<(Vec<CaseResult>, bool), BenchError> {
     progress(&format!("{name}: tables and frames"));
-    let mut scene = Scene::new().map_err(BenchError::Fib)?;
+    let mut scene = Scene::new(effort.thinned).map_err(BenchError::Fib)?;
     set(&mut scene);
     let (mut rig, source) = Rig::new(&mut scene, 7).map_err(BenchError::Pool)?;
     progress(&format!("{name}: checking frames and counters"));
@@ -181,7 +182,8 @@ fn with_sflow(rig: &mut Rig, name: &'static str, effort: Effort, rate: u32, got:
     result
 }
 
-fn quantile(values: &mut [f64], part: f64) -> f64 {
+/// Between the two nearest values; sorts them.
+pub(crate) fn quantile(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = part * values.len().saturating_sub(1) as f64;
     let (low, high) = (place.floor() as usize, place.ceil() as usize);
@@ -191,6 +193,7 @@ fn quantile(values: &mut [f64], part: f64) -> f64 {
     }
 }
 
-fn round(value: f64) -> f64 {
+/// To three digits.
+pub(crate) fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }

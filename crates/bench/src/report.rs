@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::case::Limit;
+use crate::load::FibLoad;
 
 /// Where it was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -78,18 +79,21 @@ pub struct Report {
 pub enum Found {
     /// Frames through the packet path.
     Packets(CaseResult),
+    /// A full table.
+    Load(FibLoad),
 }
 
 impl Report {
     /// Everything that was found in one run; limits that refer to `ip4` are worked out here.
     #[must_use]
     pub fn new(machine: Machine, mut cases: Vec<Found>) -> Report {
-        let ip4 =
-            cases.iter().find_map(|Found::Packets(case)| (case.name == "ip4" && case.sflow == "off").then_some(case.clocks_per_packet));
-        for Found::Packets(case) in &mut cases {
-            if case.sflow == "off" {
-                case.at_most = case.limit.clocks(ip4).map(|clocks| (clocks * 100.0).round() / 100.0);
-            }
+        fn packets(found: &mut Found) -> Option<&mut CaseResult> {
+            if let Found::Packets(case) = found { Some(case) } else { None }
+        }
+        let mut off: Vec<&mut CaseResult> = cases.iter_mut().filter_map(packets).filter(|case| case.sflow == "off").collect();
+        let ip4 = off.iter().find(|case| case.name == "ip4").map(|case| case.clocks_per_packet);
+        for case in &mut off {
+            case.at_most = case.limit.clocks(ip4).map(|clocks| (clocks * 100.0).round() / 100.0);
         }
         Report { machine, cases }
     }

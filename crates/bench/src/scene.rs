@@ -95,11 +95,15 @@ pub(crate) struct Scene {
     pub(crate) fib4: Fib4Writer,
     /// Neighbours and groups.
     pub(crate) nexthops: NexthopTable,
+    /// One in so many prefixes of a full table is enough: 1 when measuring.
+    pub(crate) thinned: usize,
+    /// The readers of the tables.
+    pub(crate) domain: Domain,
 }
 
 impl Scene {
     /// Three ports and nothing else.
-    pub(crate) fn new() -> Result<Scene, FibError> {
+    pub(crate) fn new(thinned: usize) -> Result<Scene, FibError> {
         let map = weir_nodes::graph(IcmpLimit::default()).drop_map();
         let domain = Domain::new(1);
         let mut scene = Scene {
@@ -109,6 +113,8 @@ impl Scene {
             sampled: IN,
             fib4: Fib4Writer::new(&domain)?,
             nexthops: NexthopTable::new(),
+            domain,
+            thinned: thinned.max(1),
         };
         for index in [IN, OUT, BESIDE] {
             let entry = Entry { interface: port(index), drops: [map.counters()].into() };
@@ -134,6 +140,12 @@ impl Scene {
             groups.push(group.expect("a group of one path to a neighbour"));
         }
         groups
+    }
+
+    /// The same group as `group`, as whoever adds a route asks for it: one more user.
+    pub(crate) fn one_more(&mut self, group: u32) -> u32 {
+        let same = self.nexthops.group(group).cloned();
+        same.and_then(|same| self.nexthops.acquire(same).ok()).unwrap_or(0)
     }
 
     /// A route of table 0.

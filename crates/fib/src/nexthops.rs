@@ -407,6 +407,17 @@ impl NexthopTable {
         self.groups.get(number as usize)?.as_ref().map(|kept| &kept.group)
     }
 
+    /// Bytes that groups and adjacencies occupy, here and in a snapshot.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let paths: usize = self.groups().map(|(_, group, _)| size_of_val(group.paths())).sum();
+        let buckets: usize = self.entries.iter().filter(|entry| entry.buckets.is_some()).count() * size_of::<Buckets>();
+        let groups = self.groups.len() * (size_of::<Option<Kept>>() + size_of::<(Group, u32)>() + 2 * size_of::<GroupEntry>());
+        let ends = self.adjacencies.len() * (size_of::<Option<End>>() + size_of::<Adjacency>() + size_of::<Arc<Adjacency>>());
+        // A group's paths are kept twice: with it, and as the key that it is found by.
+        2 * paths + buckets + groups + ends
+    }
+
     /// All groups: number, paths, users.
     pub fn groups(&self) -> impl Iterator<Item = (u32, &Group, u32)> {
         let row = |(number, kept): (usize, &'_ Option<Kept>)| kept.as_ref().map(|_| number as u32);

@@ -23,18 +23,33 @@ pub(super) const CASE: Case = Case {
 const PREFIXES: usize = 1_000_000;
 /// Destinations, and so frames.
 const DESTINATIONS: usize = 1_000_000;
-const NEIGHBORS: u8 = 16;
+/// Next hops.
+pub(crate) const NEIGHBORS: u8 = 16;
+
+/// The prefixes, each with the number of its neighbour from 1 on.
+pub(crate) fn routes(thinned: usize) -> Vec<(Ipv4Net, u8)> {
+    internet4(1, PREFIXES / thinned.max(1), NEIGHBORS.into()).into_iter().map(|(prefix, neighbor)| (prefix, neighbor as u8)).collect()
+}
+
+/// The destinations, in the order of frames.
+pub(crate) fn destinations(thinned: usize) -> Vec<u32> {
+    destinations4(2, DESTINATIONS, &internet4(1, PREFIXES / thinned.max(1), NEIGHBORS.into()))
+}
 
 fn set(scene: &mut Scene) {
-    let routes = internet4(1, PREFIXES, NEIGHBORS.into());
+    enter(scene, &routes(scene.thinned));
+}
+
+/// Sets everything; returns the routes with their groups.
+pub(crate) fn enter(scene: &mut Scene, routes: &[(Ipv4Net, u8)]) -> Vec<(Ipv4Net, u32)> {
     scene.interface(IN).input = Input::Routed;
     let groups = scene.neighbors(NEIGHBORS);
-    let routes_in: Vec<(Ipv4Net, u32)> = routes.iter().map(|&(prefix, neighbor)| (prefix, groups[neighbor as usize - 1])).collect();
-    scene.fib4.extend(&routes_in).expect("room for a full table");
-    let destinations = destinations4(2, DESTINATIONS, &routes);
+    let entered: Vec<(Ipv4Net, u32)> = routes.iter().map(|&(prefix, neighbor)| (prefix, groups[usize::from(neighbor) - 1])).collect();
+    scene.fib4.extend(&entered).expect("room for a full table");
     let mut frame = udp4(0, 0);
     // No UDP checksum (RFC 768), since it would cover the destination.
     frame[40..42].fill(0);
+    let destinations = destinations(scene.thinned);
     // RFC 1071: what the checksum leaves out of the one frame goes in with each destination.
     scene.frames = Frames::made(&frame, destinations.len(), move |n, frame| {
         let destination = destinations.get(n).copied().unwrap_or(0);
@@ -44,10 +59,11 @@ fn set(scene: &mut Scene) {
         frame[24..26].copy_from_slice(&(!sum as u16).to_be_bytes());
         frame[30..34].copy_from_slice(&destination.to_be_bytes());
     });
-    let routes: HashMap<Ipv4Net, u32> = routes.into_iter().collect();
+    let routes: HashMap<Ipv4Net, u8> = routes.iter().copied().collect();
     scene.check = Box::new(move |sent, got| {
         let destination = sent[30..34].try_into().map(u32::from_be_bytes).map_err(|_| "no destination")?;
         let longest = (0..=32).rev().find_map(|len| routes.get(&Ipv4Net::new(destination.into(), len).ok()?.trunc()));
-        forwarded4(sent, got, longest.copied().unwrap_or(0) as u8)
+        forwarded4(sent, got, longest.copied().unwrap_or(0))
     });
+    entered
 }

@@ -1,12 +1,21 @@
 //! The cases, one file each.
 
 mod bridge;
+mod fib_load;
 mod ip4;
-mod ip4_full;
+pub(crate) mod ip4_full;
 mod l2xc;
 mod l2xc_beside;
 
 use crate::case::Case;
 
 /// All of them, in the order of the report. `ip4` stands before those that are compared with it.
-pub(crate) const ALL: &[Case] = &[l2xc::CASE, l2xc_beside::CASE, ip4::CASE, ip4_full::CASE, bridge::CASE];
+#[rustfmt::skip]
+pub(crate) const ALL: &[Case] = &[
+    l2xc::CASE,
+    l2xc_beside::CASE,
+    ip4::CASE,
+    ip4_full::CASE,
+    bridge::CASE,
+    fib_load::CASE,
+];

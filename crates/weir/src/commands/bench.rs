@@ -3,7 +3,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use weir_bench::{Case, CaseResult, Effort, Found, Machine, Report};
+use weir_bench::{Case, CaseResult, Effort, FibLoad, Found, Machine, Report};
 
 use crate::bench::{self, AfxdpArgs};
 use crate::cli::{BenchArgs, BenchOther};
@@ -99,10 +99,33 @@ fn table(report: &Report, to: &mut dyn Write) -> Result<(), Failure> {
         "{:<12}{:>10}{:>10}{:>9}{:>8}{:>8}{:>18}{:>8}  Nodes",
         "Case", "sFlow", "Clocks", "At most", "Mpps", "Added", "Quartiles", "Null"
     )?;
-    for Found::Packets(case) in &report.cases {
-        line(case, to)?;
+    for found in &report.cases {
+        if let Found::Packets(case) = found {
+            line(case, to)?;
+        }
     }
     writeln!(to, "\nClocks of the time stamp counter a packet, the generator's input not counted.")?;
+    for found in &report.cases {
+        if let Found::Load(found) = found {
+            load(found, to)?;
+        }
+    }
+    Ok(())
+}
+
+/// A full table, one line a figure.
+fn load(found: &FibLoad, to: &mut dyn Write) -> Result<(), Failure> {
+    writeln!(to, "\n{}, {} prefixes", found.name, found.prefixes)?;
+    let mut row =
+        |what: &str, figure: f64, digits: usize, bound: &str, target: f64| writeln!(to, "{what:<50}{figure:>12.digits$}  {bound} {target}");
+    row("seconds to load", found.seconds, 3, "at most", found.seconds_target)?;
+    row("bytes a prefix that lookups read", found.lookup_bytes_per_prefix, 1, "at most", found.lookup_bytes_per_prefix_target)?;
+    row("the same of 10000 prefixes, in all", found.few_lookup_bytes as f64, 0, "at most", found.few_lookup_bytes_target as f64)?;
+    row("bytes a prefix with exact routes and groups", found.bytes_per_prefix, 1, "at most", found.bytes_per_prefix_target)?;
+    row("clocks of a lookup alone", found.lookup_clocks, 1, "at most", found.lookup_clocks_target)?;
+    row("changes a second while a worker forwards", found.updates_per_second, 0, "at least", found.updates_per_second_target)?;
+    row("percent slower at 300000 changes a second", found.slowed_percent, 1, "at most", found.slowed_percent_target)?;
+    writeln!(to, "{:<50}{:>12.1}", "percent slower at that many", found.slowed_percent_at_most_updates)?;
     Ok(())
 }
 
