@@ -34,6 +34,13 @@ impl Flags {
     /// The packet is plain IPv4, validated, and the handle's `aux` word is its destination in host order.
     pub const PLAIN_IP4: Flags = Flags(1 << 9);
 
+    /// With the bits of `other`; for constants.
+    #[inline(always)]
+    #[must_use]
+    pub const fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
     /// The raw bits.
     #[inline(always)]
     #[must_use]

@@ -65,6 +65,7 @@ reasons! {
     TooShort "too-short" Warning "The frame is shorter than an Ethernet header.";
     WrongMac "wrong-mac" Info "The frame is addressed to another station's MAC address.";
     VlanUnknown "vlan-unknown" Info "The frame carries a VLAN tag that no sub-interface takes.";
+    VlanTruncated "vlan-truncated" Warning "The frame ends within its VLAN tags.";
     UnknownEthertype "unknown-ethertype" Info "No node takes this ethertype.";
     NotRouted "not-routed" Info "The interface has neither an address nor a cross connect.";
     BadSourceMac "bad-source-mac" Warning "The source MAC address is a group's or zero.";
@@ -104,6 +105,7 @@ reasons! {
     HandoffFull "handoff-full" Error "The ring to the worker that owns the transmit queue is full.";
     TxFull "tx-full" Error "The transmit queue is full.";
     TxDown "tx-down" Warning "The port that the packet should leave by is down or cannot send.";
+    NoHeadroom "no-headroom" Error "The packet's buffer has no room in front for what should be put there.";
     NoBuffer "no-buffer" Error "The packet pool is empty.";
     LoopLimit "loop-limit" Error "The packet went through more nodes than any path has.";
     Stopped "stopped" Info "The router stopped while the packet was inside.";

@@ -9,42 +9,46 @@
 //!
 //! With a table that stays in the cache, plain IPv4 is even forwarded in this pass (`ip4_straight.rs`) and counted at
 //! ip4-lookup as well. While packets are followed each node does its own work, so that a trace shows it.
+//!
+//! An interface that has sub-interfaces has its frames looked at one by one: what carries their tags is
+//! theirs from here on, loses the tags and is taken in as interface-input would. One look a vector tells
+//! whether there are any.
 
 use std::hint::cold_path;
 
 use weir_buf::{Flags, Pkt};
-use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Input, Interface};
+use weir_port::sub_interface::{SubInterfaces, TagChange, TagStack};
+use weir_wire::vlan::{Outer, TAG_LEN};
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
 
+use crate::interface_input::{ARP_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, Intake, NEXTS};
 use crate::ip4_lookup::Exits;
 use crate::ip4_straight::{self, Straight};
+use crate::tagging::change_tags;
 use crate::{Tables, each, ip4_input};
 
 /// Bytes of an Ethernet header.
 pub(crate) const ETHERNET: usize = 14;
-const VLAN: usize = 4;
 
 pub(crate) struct EthInput;
-
-const IP4_INPUT: Next = Next(0);
-const ARP_INPUT: Next = Next(1);
-const IP4_LOOKUP: Next = Next(2);
-const BRIDGE: Next = Next(3);
 
 impl Node<Tables> for EthInput {
     const SPEC: NodeSpec = NodeSpec {
         name: "eth-input",
         about: "Counts frames by kind and sends each to the node of its ethertype, or across.",
-        nexts: &["ip4-input", "arp-input", "ip4-lookup", "bridge"],
+        nexts: NEXTS,
         reasons: &[
             DropReason::InterfaceDown,
             DropReason::TooShort,
             DropReason::WrongMac,
             DropReason::VlanUnknown,
+            DropReason::VlanTruncated,
             DropReason::UnknownEthertype,
             DropReason::NotRouted,
             DropReason::FrameTooLong,
+            DropReason::NoHeadroom,
         ],
     };
 
@@ -53,15 +57,16 @@ impl Node<Tables> for EthInput {
         let Some(first) = packets.first().map(Pkt::interface) else { return Outcome::Each };
         debug_assert!(packets.iter().all(|packet| packet.interface() == first), "the graph takes interfaces in one by one");
         let Some(interface) = cx.world.interface(first) else { return Outcome::All(Verdict::drop(DropReason::InterfaceDown)) };
-        let (outcome, census) = match interface.input {
-            Input::Routed => match straight(cx, interface) {
+        let (outcome, census) = match (interface.input, &interface.sub_interfaces) {
+            (Input::Closed, _) => (Outcome::All(Verdict::drop(DropReason::InterfaceDown)), Census::of(packets)),
+            (_, Some(shares)) => shared(cx, interface, shares, packets, verdicts),
+            (Input::Routed, None) => match straight(cx, interface) {
                 Some(straight) => forwarded(cx, straight, interface, packets, verdicts),
                 None => routed(interface, packets, verdicts),
             },
-            Input::CrossConnect(out) => across(cx, out, packets, verdicts),
-            Input::Bridge { .. } => (Outcome::All(Verdict::to(BRIDGE)), Census::of(packets)),
-            Input::Closed => (Outcome::All(Verdict::drop(DropReason::InterfaceDown)), Census::of(packets)),
-            Input::Unused => (Outcome::All(Verdict::drop(DropReason::NotRouted)), Census::of(packets)),
+            (Input::Bridge { .. }, None) => (Outcome::All(Verdict::to(BRIDGE)), Census::of(packets)),
+            (Input::CrossConnect(out), None) => across(cx, out, packets, verdicts),
+            (Input::Unused, None) => (Outcome::All(Verdict::drop(DropReason::NotRouted)), Census::of(packets)),
         };
         if let Some(counters) = interface.counters.of(cx.worker) {
             counters.rx.add(packets.len() as u64, census.bytes, census.multicast, census.broadcast);
@@ -72,7 +77,7 @@ impl Node<Tables> for EthInput {
 
 /// What the frames of a vector are.
 #[derive(Clone, Copy, Default)]
-struct Census {
+pub(crate) struct Census {
     bytes: u64,
     multicast: u64,
     broadcast: u64,
@@ -106,7 +111,7 @@ impl Census {
     }
 
     #[cold]
-    fn take(&mut self, packet: &mut Pkt) {
+    pub(crate) fn take(&mut self, packet: &mut Pkt) {
         let (len, data) = (packet.total_len(), packet.data());
         self.bytes += len as u64;
         self.longest = self.longest.max(len);
@@ -140,20 +145,27 @@ fn across(cx: &Cx<'_, Tables>, out: u32, packets: &mut [Pkt], verdicts: &mut [Ve
 #[cold]
 fn across_odd(out: u32, room: usize, packets: &mut [Pkt], verdicts: &mut [Verdict]) {
     for (packet, verdict) in packets.iter_mut().zip(verdicts) {
-        let tag = if ethertype(packet).is_some_and(EtherType::is_tag) { VLAN } else { 0 };
-        *verdict = if packet.len() < ETHERNET {
-            Verdict::drop(DropReason::TooShort)
-        } else if packet.total_len() > room + tag {
-            Verdict::drop(DropReason::FrameTooLong)
-        } else {
-            packet.set_aux(out);
-            Verdict::OUT
-        };
+        *verdict = across_one(out, room, packet);
     }
 }
 
-fn ethertype(packet: &Pkt) -> Option<EtherType> {
-    EthernetHeader::read(packet.data()).map(|(header, _)| header.ethertype())
+/// One frame of a cross connect to `out`, which takes `room` bytes.
+#[inline(always)]
+pub(crate) fn across_one(out: u32, room: usize, packet: &mut Pkt) -> Verdict {
+    if packet.len() < ETHERNET {
+        return Verdict::drop(DropReason::TooShort);
+    }
+    if packet.total_len() > room && packet.total_len() > room + tag_room(packet.data()) {
+        return Verdict::drop(DropReason::FrameTooLong);
+    }
+    packet.set_aux(out);
+    Verdict::OUT
+}
+
+/// Bytes that a frame may be longer for the tag that it carries.
+#[cold]
+pub(crate) fn tag_room(frame: &[u8]) -> usize {
+    if EthernetHeader::read(frame).is_some_and(|(header, _)| header.ethertype().is_tag()) { TAG_LEN } else { 0 }
 }
 
 /// What plain IPv4 is forwarded with in this pass, if it can be.
@@ -219,11 +231,11 @@ fn routed(interface: &Interface, packets: &mut [Pkt], verdicts: &mut [Verdict]) 
 }
 
 /// A station's address, ready to be compared with the first bytes of frames in one step.
-#[derive(Clone, Copy)]
-struct Station(u64);
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Station(u64);
 
 impl Station {
-    fn new(MacAddr([a, b, c, d, e, f]): MacAddr) -> Station {
+    pub(crate) fn new(MacAddr([a, b, c, d, e, f]): MacAddr) -> Station {
         Station(u64::from_le_bytes([0, 0, a, b, c, d, e, f]))
     }
 
@@ -240,7 +252,7 @@ const PLAIN: usize = ETHERNET + Ipv4Header::LEN;
 /// Whether this is a whole frame for this station with a plain IPv4 packet that may be forwarded.
 /// If so, the packet is ready for ip4-lookup; a group frame never is.
 #[inline(always)]
-fn plain_ip4(station: Station, packet: &mut Pkt) -> bool {
+pub(crate) fn plain_ip4(station: Station, packet: &mut Pkt) -> bool {
     let Some(frame) = packet.data().first_chunk::<PLAIN>() else { return false };
     let Some((ethernet, l3)) = EthernetHeader::read(frame) else { return false };
     let Some((header, _)) = Ipv4Header::read(l3) else { return false };
@@ -261,19 +273,100 @@ fn plain_ip4(station: Station, packet: &mut Pkt) -> bool {
 #[inline(never)]
 fn route(interface: &Interface, census: &mut Census, packet: &mut Pkt) -> Verdict {
     census.take(packet);
+    route_one(interface, packet)
+}
+
+/// A frame on a routed interface that is not plain IPv4 for its station; its group flags are right.
+pub(crate) fn route_one(interface: &Interface, packet: &mut Pkt) -> Verdict {
     packet.clear_flags(Flags::PLAIN_IP4);
     let Some((header, _)) = EthernetHeader::read(packet.data()) else { return Verdict::drop(DropReason::TooShort) };
-    let ethertype = header.ethertype();
     if header.destination != interface.mac && !packet.flags().any(Flags::MULTICAST | Flags::BROADCAST) {
         return Verdict::drop(DropReason::WrongMac);
     }
-    if ethertype == EtherType::IPV4 {
-        packet.set_l3_offset(ETHERNET);
-        return Verdict::to(IP4_INPUT);
+    let ethertype = header.ethertype();
+    if ethertype.is_tag() {
+        return without_priority(interface, packet);
     }
-    if ethertype == EtherType::ARP {
-        packet.set_l3_offset(ETHERNET);
-        return Verdict::to(ARP_INPUT);
+    packet.set_l3_offset(ETHERNET);
+    match ethertype {
+        EtherType::IPV4 => Verdict::to(IP4_INPUT),
+        EtherType::ARP => Verdict::to(ARP_INPUT),
+        _ => Verdict::drop(DropReason::UnknownEthertype),
     }
-    Verdict::drop(if ethertype.is_tag() { DropReason::VlanUnknown } else { DropReason::UnknownEthertype })
+}
+
+/// A tag of VLAN 0 says a priority and nothing else (IEEE 802.1Q table 9-2): without it, the frame is the
+/// interface's own.
+#[cold]
+fn without_priority(interface: &Interface, packet: &mut Pkt) -> Verdict {
+    match Outer::read(packet.data()) {
+        Err(_) => Verdict::drop(DropReason::VlanTruncated),
+        Ok(Outer { outer: Some(outer), inner: None, .. }) if outer.tag.vlan() == 0 => match change_tags(packet, &ONE_LESS) {
+            Ok(()) => route_one(interface, packet),
+            Err(reason) => Verdict::drop(reason),
+        },
+        Ok(_) => Verdict::drop(DropReason::VlanUnknown),
+    }
+}
+
+/// A frame loses its outer tag.
+const ONE_LESS: TagChange = TagChange { pop: 1, push: TagStack::EMPTY };
+
+/// An interface with sub-interfaces: each frame is theirs or the interface's own.
+#[inline(always)]
+fn shared(
+    cx: &Cx<'_, Tables>,
+    interface: &Interface,
+    shares: &SubInterfaces,
+    packets: &mut [Pkt],
+    verdicts: &mut [Verdict],
+) -> (Outcome, Census) {
+    let mut census = Census::default();
+    let (own, mut theirs) = (Intake::of(cx, interface), Intake::new(cx));
+    each::frame(packets, |place, packet| {
+        if packet.data().first().is_some_and(|first| first & 1 != 0) || packet.is_chained() {
+            census.take(packet);
+        } else {
+            census.bytes += packet.len() as u64;
+        }
+        verdicts[place] = match share_of(shares, packet) {
+            Ok(Some(index)) => theirs.take_tagged(index, packet),
+            Ok(None) => own.decide(packet),
+            Err(reason) => Verdict::drop(reason),
+        };
+    });
+    theirs.finish();
+    (Outcome::Each, census)
+}
+
+/// The sub-interface that a frame's tags say; `None` when it has none, or one that says a priority only.
+#[inline(always)]
+fn share_of(shares: &SubInterfaces, packet: &Pkt) -> Result<Option<u32>, DropReason> {
+    let Some(&[.., a, b, control, vlan, c, d]) = packet.data().first_chunk::<TAGGED>() else { return share_of_odd(shares, packet) };
+    let (outer, inner) = (EtherType(u16::from_be_bytes([a, b])), EtherType(u16::from_be_bytes([c, d])));
+    if !outer.is_tag() {
+        return Ok(None);
+    }
+    let vlan = u16::from_be_bytes([control & 0x0f, vlan]);
+    if vlan == 0 || inner.is_tag() {
+        return share_of_odd(shares, packet);
+    }
+    shares.of_one(outer == EtherType::QINQ, vlan).map(Some).ok_or(DropReason::VlanUnknown)
+}
+
+/// Bytes of an Ethernet header with a tag.
+const TAGGED: usize = ETHERNET + TAG_LEN;
+
+/// A short frame, one with several tags, or one of VLAN 0.
+#[inline(never)]
+fn share_of_odd(shares: &SubInterfaces, packet: &Pkt) -> Result<Option<u32>, DropReason> {
+    if packet.len() < ETHERNET {
+        return Err(DropReason::TooShort);
+    }
+    let tags = Outer::read(packet.data()).map_err(|_| DropReason::VlanTruncated)?;
+    match tags.outer {
+        None => Ok(None),
+        Some(outer) if outer.tag.vlan() == 0 => Ok(None),
+        Some(_) => shares.of(&tags).map(Some).ok_or(DropReason::VlanUnknown),
+    }
 }

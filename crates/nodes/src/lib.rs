@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! eth-input ─┬─ (cross connect) ────────────────────────────────────────────► port-tx
-//!            ├─ bridge ── (one member or many) ──────────────────────────────► port-tx
+//! interface- │
+//! input ─────┼─ bridge ── (one member or many) ──────────────────────────────► port-tx
 //!            ├─ arp-input ── reply ──────────────────────────────────────────► port-tx
 //!            └─ ip4-input ── ip4-lookup ─┬─ ip4-rewrite ─┬───────────────────► port-tx
 //!                               ▲        │       ▲       └─ ip4-fragment ─┐
@@ -18,6 +19,10 @@
 //! what is odd (options, chains, anything wrong) passes through ip4-input itself.
 //! With a small table it even leaves from eth-input, all in one pass (`ip4_straight.rs`).
 //!
+//! What leaves by a sub-interface, from whichever node, passes sub-interface-output, which puts the tags
+//! on, and leaves by the parent. What comes in by one is told apart by its tags and taken in at
+//! eth-input; interface-input does the same for the frames that other nodes find inside of packets.
+//!
 //! [`Tables`] is what they read, [`Event`] what they tell the control side. [`graph`] builds the
 //! graph with the nodes in order. No node allocates, locks, or looks at the clock.
 
@@ -30,6 +35,7 @@ mod each;
 mod eth_input;
 mod flow_hash;
 mod icmp4_error;
+mod interface_input;
 mod ip4_fragment;
 mod ip4_glean;
 mod ip4_input;
@@ -39,7 +45,9 @@ mod ip4_rewrite;
 mod ip4_straight;
 mod port_tx;
 mod recent;
+mod sub_interface_output;
 mod tables;
+mod tagging;
 
 pub use bridge_domain::{BridgeCounters, BridgeDomain, BridgeSettings, BridgeSums, Member, Meters, StormLimits};
 pub use flow_hash::flow_hash4;
@@ -56,15 +64,21 @@ pub mod names {
     pub const ETH_INPUT: &str = "eth-input";
     /// Where packets that the control side made and that need a route enter.
     pub const IP4_LOOKUP: &str = "ip4-lookup";
+    /// Where frames enter that came in by an interface which no driver feeds.
+    pub const INTERFACE_INPUT: &str = "interface-input";
     /// The stage before the driver.
     pub const PORT_TX: &str = "port-tx";
 }
+
+/// The nodes before the drivers, in the order of [`weir_port::interface::Output`]'s numbers from 1.
+const OUTPUTS: &[&str] = &["sub-interface-output"];
 
 /// The graph of one worker, nodes in the order of a packet's way, taps not yet added.
 #[must_use]
 pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
     GraphBuilder::default()
         .node(eth_input::EthInput)
+        .node(interface_input::InterfaceInput)
         .node(bridge::Bridge::default())
         .node(arp_input::ArpInput::default())
         .node(ip4_input::Ip4Input)
@@ -74,7 +88,9 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(icmp4_error::Icmp4Error::new(icmp))
         .node(ip4_rewrite::Ip4Rewrite)
         .node(ip4_fragment::Ip4Fragment::default())
+        .node(sub_interface_output::SubInterfaceOutput)
         .stage(port_tx::SPEC)
+        .outputs(OUTPUTS)
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use weir_fib::{AdjacencyKind, Fib4, Fib6, Nexthops};
 use weir_graph::{DropCounters, World};
 use weir_port::interface::{Input, Interface};
-use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
+use weir_wire::vlan::{Outer, TAG_LEN};
+use weir_wire::{EtherType, Ipv4Header, MacAddr};
 
 use crate::{BridgeDomain, flow_hash4};
 
@@ -55,16 +56,19 @@ impl Tables {
         self.entry(interface).map(|entry| &entry.interface)
     }
 
-    /// The interface that a packet which came in by `interface` leaves by, as its first bytes tell; 0 when
+    /// The port that a packet which came in by `interface` leaves by, as its first bytes tell; 0 when
     /// they do not. For those who report single packets, off the packets' way.
     #[must_use]
     pub fn output_of(&self, interface: u32, start: &[u8]) -> u32 {
-        match self.interface(interface).map(|interface| interface.input) {
+        let Ok(tags) = Outer::read(start) else { return 0 };
+        let interface = self.taker_of(interface, &tags);
+        let out = match self.interface(interface).map(|interface| interface.input) {
             Some(Input::CrossConnect(out)) => out,
             Some(Input::Bridge { domain, member }) => self.bridge(domain).and_then(|bridge| bridge.output_of(member, start)).unwrap_or(0),
-            Some(Input::Routed) => self.route_of(interface, start).unwrap_or(0),
+            Some(Input::Routed) => self.route_of(interface, &tags, start).unwrap_or(0),
             _ => 0,
-        }
+        };
+        self.interface(out).and_then(|interface| interface.sub_interface).map_or(out, |sub_interface| sub_interface.parent)
     }
 
     /// A bridge domain.
@@ -74,11 +78,17 @@ impl Tables {
         self.bridges.get(domain as usize)?.as_deref()
     }
 
-    fn route_of(&self, interface: u32, start: &[u8]) -> Option<u32> {
-        let (ethernet, l3) = EthernetHeader::read(start)?;
-        if ethernet.ethertype() != EtherType::IPV4 {
+    /// The sub-interface that takes a frame of an interface, or the interface itself.
+    fn taker_of(&self, interface: u32, tags: &Outer) -> u32 {
+        self.interface(interface).and_then(|interface| interface.sub_interfaces.as_ref()?.of(tags)).unwrap_or(interface)
+    }
+
+    fn route_of(&self, interface: u32, tags: &Outer, start: &[u8]) -> Option<u32> {
+        let taken = self.interface(interface)?.sub_interface.map_or(0, |sub_interface| sub_interface.encapsulation.count());
+        if tags.ethertype != EtherType::IPV4 || tags.payload_at != 14 + taken * TAG_LEN {
             return None;
         }
+        let l3 = start.get(tags.payload_at..)?;
         let (header, _) = Ipv4Header::read(l3)?;
         let group = self.fib4_of(interface)?.lookup(header.destination());
         let payload = l3.get(header.header_len()..).unwrap_or(&[]);

@@ -12,6 +12,8 @@ use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_wire::MacAddr;
 
+use crate::sub_interface::{SubInterface, SubInterfaces};
+
 /// What an interface is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -68,6 +70,8 @@ pub enum Output {
     /// The driver of a port.
     #[default]
     Driver = 0,
+    /// sub-interface-output, which puts the tags on.
+    SubInterface = 1,
 }
 
 /// The places on an interface where something can be attached, in the order in which a packet meets
@@ -239,6 +243,10 @@ pub struct Interface {
     pub rx_taps: u32,
     /// Taps on what goes out.
     pub tx_taps: u32,
+    /// What makes it a sub-interface, if it is one.
+    pub sub_interface: Option<SubInterface>,
+    /// Its own sub-interfaces by their tags; `None` without any, so that one look a vector tells.
+    pub sub_interfaces: Option<Arc<SubInterfaces>>,
     /// Whether frames can be sent: administratively up and its port has a transmit queue.
     pub can_send: bool,
     /// Counters; carried over when the interface changes.
@@ -264,6 +272,8 @@ impl Interface {
             features: Features::default(),
             rx_taps: 0,
             tx_taps: 0,
+            sub_interface: None,
+            sub_interfaces: None,
             can_send: false,
             counters,
         }

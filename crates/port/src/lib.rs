@@ -5,7 +5,8 @@
 //! and [`TxQueue`]; they look at no header.
 //!
 //! An **interface** ([`interface`]) is what routing speaks of: it has addresses, tables, an MTU and
-//! counters. Interfaces form a tree; the one on top of a port is only the simplest kind.
+//! counters. Interfaces form a tree; the one on top of a port is only the simplest kind. A
+//! **sub-interface** ([`sub_interface`]) has the share of another one that its tags say.
 
 #![forbid(unsafe_code)]
 
@@ -13,5 +14,6 @@ pub mod generator;
 pub mod interface;
 pub mod null;
 mod queue;
+pub mod sub_interface;
 
 pub use queue::{Capabilities, HardwareCounter, LinkState, OpenError, Port, QueuePair, RxQueue, Source, TxQueue};

@@ -10,3 +10,4 @@ mod icmp;
 mod reasons;
 mod rig;
 mod sight;
+mod vlan;

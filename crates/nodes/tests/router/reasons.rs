@@ -199,6 +199,7 @@ fn every_declared_reason_is_reached() {
     rows.extend(eth_input().into_iter().map(|(reason, how)| (Some("eth-input"), reason, how)));
     rows.extend(bridge().into_iter().map(|(reason, how)| (Some("bridge"), reason, how)));
     rows.extend(ip4_checks().into_iter().map(|(reason, how)| (None, reason, how)));
+    rows.extend(crate::vlan::reasons().into_iter().map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))));
     rows.extend(others().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));
     for (node, reason, how) in rows {
         let router = reach(node.unwrap_or("ip4-input"), reason, how);
