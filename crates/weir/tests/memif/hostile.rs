@@ -121,6 +121,26 @@ fn slaves_that_write_nonsense_are_sent_away() {
     assert!(log.contains("m0: no peer: \"an index in a ring is out of range\"") && !log.contains("panic"), "{log}");
 }
 
+#[test]
+fn a_peer_that_goes_and_comes_between_two_looks_is_told_of_as_both() {
+    let folder = Folder::new();
+    let (weir, address) = router(&folder, "master");
+    let mut before = as_slave(&weir, &address);
+    for round in 1..=4 {
+        // Mostly faster than anybody looks.
+        drop(before);
+        before = as_slave(&weir, &address);
+        wait_for("the other one is seen", || weir.memif("m0")["connects"] == round + 1);
+        wait_for("both are told of", || {
+            let log = weir.log();
+            let count = |line: &str| log.matches(line).count() as u64;
+            (count("m0: the peer is "), count("m0: link is down"), count("m0: link is up")) == (round + 1, round, round + 1)
+        });
+        assert!(weir.link_is_up("m0"));
+    }
+    assert_eq!(weir.disconnects("m0", "peer_gone"), 4);
+}
+
 /// What a slave shares.
 struct Lent {
     talk: Talk,

@@ -58,7 +58,7 @@ pub(crate) struct Weir {
 impl Weir {
     pub(crate) fn start(folder: &Folder, name: &str, config: &str) -> Weir {
         let file = |ending: &str| folder.file(&format!("{name}.{ending}"));
-        let config = format!("{config}\nhistory: {{ directory: {} }}\n", file("history"));
+        let config = format!("{config}\nlogging: {{ level: info }}\nhistory: {{ directory: {} }}\n", file("history"));
         std::fs::write(file("yaml"), config).unwrap();
         let (socket, log) = (file("api.sock"), file("log"));
         let mut child = Command::new(WEIR)
@@ -154,6 +154,26 @@ impl Weir {
         pool["buffers"].as_u64().unwrap() - pool["free"].as_u64().unwrap()
     }
 
+    /// Follows changes and links in a file, from now on.
+    pub(crate) fn follow(&self, folder: &Folder) -> Follower {
+        let file = folder.file("events");
+        let child = Command::new(WEIR)
+            .args(["--socket", &self.socket, "--json", "monitor", "events", "config", "link"])
+            .stdin(Stdio::null())
+            .stdout(std::fs::File::create(&file).unwrap())
+            .spawn()
+            .unwrap();
+        let follower = Follower { child, file };
+        let mut turn = false;
+        wait_for("somebody listens", || {
+            turn = !turn;
+            let (from, to) = if turn { ("level: info", "level: debug") } else { ("level: debug", "level: info") };
+            self.change(from, to);
+            !follower.told().is_empty()
+        });
+        follower
+    }
+
     /// As the power goes.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
@@ -166,6 +186,36 @@ impl Weir {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         assert!(self.child.wait().unwrap().success(), "{}", self.log());
         self.log()
+    }
+}
+
+/// A running `weir monitor events`.
+pub(crate) struct Follower {
+    child: Child,
+    file: String,
+}
+
+impl Follower {
+    fn told(&self) -> String {
+        std::fs::read_to_string(&self.file).unwrap()
+    }
+
+    /// The links of an interface, in the order in which they were told.
+    pub(crate) fn links(&self, interface: &str) -> Vec<String> {
+        let told = self.told();
+        // The last line may be half written.
+        let whole = told.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let events = whole.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let of_this = events.map(|event| if event["data"].is_object() { event["data"].clone() } else { event });
+        let links = of_this.filter(|event| event["interface"] == interface);
+        links.filter_map(|event| event["link"].as_str().map(str::to_owned)).collect()
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -141,6 +141,7 @@ fn a_router_that_dies_and_returns_is_met_again_and_nothing_leaks() {
         };
         let weir = Weir::start(&folder, survivor, &text(survivor));
         assert!(!weir.link_is_up("m0"));
+        let events = weir.follow(&folder);
         for round in 1..=3 {
             let peer = Weir::start(&folder, &format!("{dying}{round}"), &text(dying));
             wait_for("the peer is there", || weir.link_is_up("m0"));
@@ -152,6 +153,8 @@ fn a_router_that_dies_and_returns_is_met_again_and_nothing_leaks() {
             assert_eq!(weir.disconnects("m0", "peer_gone"), round);
             assert_eq!(weir.memif("m0")["last_disconnect"], "the peer closed the control channel or died");
         }
+        wait_for("all links are told", || events.links("m0").len() >= 6);
+        assert_eq!(events.links("m0"), ["up", "down"].repeat(3));
         // Once each: who came, why it went, and what became of the link.
         let log = weir.log();
         for line in ["m0: the peer is ", "m0: link is up", "m0: no peer: ", "m0: link is down"] {
