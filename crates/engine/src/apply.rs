@@ -11,7 +11,7 @@ use ipnet::Ipv4Net;
 use weir_config::{AdminState, Step, Via, apply_to_model, plan};
 use weir_fib::{Adjacency, Group, Path};
 use weir_port::interface::InterfaceCounters;
-use weir_port::{LinkState, Port};
+use weir_port::{LinkState, Port, QueuePair};
 use weir_wire::MacAddr;
 
 use crate::control::{Attached, Control, Peer, RouteSource};
@@ -192,7 +192,20 @@ impl Control {
         let local = self.nexthops.add_adjacency(Adjacency::local(index));
         // Nothing can take a loopback down but the configuration.
         let link = LinkState { up: wanted.is_loopback(), speed: 0 };
-        let attached = Attached { index, port: None, peer, link, placement: Vec::new(), tx_queues: 0, counters, drops, mac, glean, local };
+        let attached = Attached {
+            index,
+            port: None,
+            peer,
+            link,
+            placement: Vec::new(),
+            tx_queues: 0,
+            spare: Vec::new(),
+            counters,
+            drops,
+            mac,
+            glean,
+            local,
+        };
         self.interfaces.insert(name.to_owned(), attached);
         if let Some(port) = port {
             self.attach(name, port, &wanted.rx_queue_workers);
@@ -211,10 +224,17 @@ impl Control {
         port.map_err(|error| error.to_string())
     }
 
-    /// Hands a port's queues to workers.
+    /// Takes a port into use.
     fn attach(&mut self, name: &str, mut port: Box<dyn Port>, wanted: &[u16]) {
         let queues = port.take_queues();
-        let link = port.link();
+        let Some(attached) = self.interfaces.get_mut(name) else { return };
+        attached.link = port.link();
+        attached.port = Some(port);
+        self.hand_out(name, queues, wanted);
+    }
+
+    /// Hands a port's queues to workers.
+    fn hand_out(&mut self, name: &str, queues: Vec<QueuePair>, wanted: &[u16]) {
         let count = self.workers.len().max(1);
         let Some(attached) = self.interfaces.get_mut(name) else { return };
         let index = attached.index;
@@ -230,19 +250,19 @@ impl Control {
             };
             attached.placement.push(worker);
             let Some(handle) = self.workers.get_mut(worker) else { continue };
-            if let Some(tx) = queue.tx
-                && !owners.contains(&worker)
-            {
-                handle.tell(Command::AddTx { interface: index, queue: tx });
-                owners.push(worker);
+            match queue.tx {
+                Some(tx) if owners.contains(&worker) => attached.spare.push((number, tx)),
+                Some(tx) => {
+                    handle.tell(Command::AddTx { interface: index, number, queue: tx });
+                    owners.push(worker);
+                }
+                None => {}
             }
             if let Some(rx) = queue.rx {
-                handle.tell(Command::AddRx { interface: index, queue: rx });
+                handle.tell(Command::AddRx { interface: index, number, queue: rx });
             }
         }
         attached.tx_queues = owners.len();
-        attached.link = link;
-        attached.port = Some(port);
         for (number, handle) in self.workers.iter_mut().enumerate() {
             if !owners.is_empty() && !owners.contains(&number) {
                 handle.tell(Command::HandTo { interface: index, worker: owners[number % owners.len()] });
@@ -253,23 +273,32 @@ impl Control {
         });
     }
 
-    /// Takes a port's queues back from the workers and closes it.
-    fn detach(&mut self, attached: &mut Attached) {
+    /// Takes a port's queues back from the workers.
+    fn take_back(&mut self, attached: &mut Attached) -> Vec<QueuePair> {
         let interface = attached.index;
+        let mut queues: Vec<QueuePair> = attached.placement.drain(..).map(|_| QueuePair { rx: None, tx: None }).collect();
         attached.tx_queues = 0;
-        attached.placement.clear();
         for worker in &mut self.workers {
             worker.tell(Command::Remove { interface });
         }
+        let spare = attached.spare.drain(..).map(|(number, queue)| Returned::Tx(number, queue));
+        let mut returned: Vec<Returned> = spare.collect();
         for worker in &mut self.workers {
             worker.sync();
-            while let Some(queue) = worker.returned.pop() {
-                match queue {
-                    Returned::Rx(queue) => drop(queue),
-                    Returned::Tx(queue) => drop(queue),
-                }
+            returned.extend(std::iter::from_fn(|| worker.returned.pop()));
+        }
+        for queue in returned {
+            match queue {
+                Returned::Rx(number, queue) => queues.get_mut(number).map(|pair| pair.rx.replace(queue)).map_or((), drop),
+                Returned::Tx(number, queue) => queues.get_mut(number).map(|pair| pair.tx.replace(queue)).map_or((), drop),
             }
         }
+        queues
+    }
+
+    /// Takes a port's queues back from the workers and closes it.
+    fn detach(&mut self, attached: &mut Attached) {
+        drop(self.take_back(attached));
         drop(attached.port.take());
     }
 
@@ -305,8 +334,16 @@ impl Control {
         result
     }
 
+    /// Moves queues to the workers that they are wanted on. The port stays open, so that a peer does not
+    /// notice and what waits in a queue goes along; what leaves while nobody has a queue is dropped, counted.
     fn place_again(&mut self, name: &str) -> Result<(), String> {
-        self.reopen(name)
+        let Some(wanted) = self.config.interfaces.get(name).map(|wanted| wanted.rx_queue_workers.clone()) else { return Ok(()) };
+        let Some(mut attached) = self.interfaces.remove(name) else { return Ok(()) };
+        let queues = self.take_back(&mut attached);
+        self.interfaces.insert(name.to_owned(), attached);
+        self.hand_out(name, queues, &wanted);
+        self.refresh(name);
+        Ok(())
     }
 
     /// Takes an interface out of the tables; its port is closed when no worker sees it any more.

@@ -16,7 +16,7 @@ use weir_graph::{DropMap, NodeSpec};
 use weir_memif::MemifWatch;
 use weir_nodes::{Entry, Event, Tables, hold_key};
 use weir_port::interface::{Feature, Features, Input, Interface, InterfaceCounters, Kind};
-use weir_port::{LinkState, Port};
+use weir_port::{LinkState, Port, TxQueue};
 use weir_ring::qsbr::{Domain, Published};
 use weir_wire::{MacAddr, build};
 
@@ -82,6 +82,8 @@ pub(crate) struct Attached {
     /// The worker of each receive queue.
     pub(crate) placement: Vec<usize>,
     pub(crate) tx_queues: usize,
+    /// Transmit queues that no worker needs now, with their numbers.
+    pub(crate) spare: Vec<(usize, Box<dyn TxQueue>)>,
     pub(crate) counters: Arc<InterfaceCounters>,
     pub(crate) drops: Arc<[weir_graph::DropCounters]>,
     pub(crate) mac: MacAddr,

@@ -483,6 +483,7 @@ impl Control {
             }
         }
         for attached in self.interfaces.values_mut() {
+            attached.spare.clear();
             attached.port = None;
         }
     }

@@ -28,9 +28,9 @@ use crate::waker::Waker;
 /// What the control side tells a worker.
 pub(crate) enum Command {
     /// Serve this receive queue.
-    AddRx { interface: u32, queue: Box<dyn RxQueue> },
+    AddRx { interface: u32, number: usize, queue: Box<dyn RxQueue> },
     /// Send what leaves by this interface through this queue.
-    AddTx { interface: u32, queue: Box<dyn TxQueue> },
+    AddTx { interface: u32, number: usize, queue: Box<dyn TxQueue> },
     /// Hand what leaves by this interface to that worker.
     HandTo { interface: u32, worker: usize },
     /// Give back all queues of this interface.
@@ -51,10 +51,10 @@ pub(crate) enum Command {
     Stop,
 }
 
-/// What a worker gives back when it is told to remove an interface.
+/// What a worker gives back when it is told to remove an interface: queues with their numbers.
 pub(crate) enum Returned {
-    Rx(Box<dyn RxQueue>),
-    Tx(Box<dyn TxQueue>),
+    Rx(usize, Box<dyn RxQueue>),
+    Tx(usize, Box<dyn TxQueue>),
 }
 
 /// What a worker tells about itself.
@@ -71,13 +71,15 @@ pub(crate) struct WorkerStats {
 /// A receive queue with its interface.
 struct Rx {
     interface: u32,
+    number: usize,
     queue: Box<dyn RxQueue>,
 }
 
 /// Where what leaves by an interface goes.
 enum Way {
     None,
-    Here(PortTx),
+    /// By the queue of this number.
+    Here(PortTx, usize),
     Worker(usize),
 }
 
@@ -227,8 +229,8 @@ impl Worker {
     fn obey(&mut self, command: Command) {
         let lane = &mut self.lane;
         match command {
-            Command::AddRx { interface, queue } => lane.rx.push(Rx { interface, queue }),
-            Command::AddTx { interface, queue } => drop(lane.set_way(interface, Way::Here(PortTx { interface, queue }))),
+            Command::AddRx { interface, number, queue } => lane.rx.push(Rx { interface, number, queue }),
+            Command::AddTx { interface, number, queue } => drop(lane.set_way(interface, Way::Here(PortTx { interface, queue }, number))),
             Command::HandTo { interface, worker } => drop(lane.set_way(interface, Way::Worker(worker))),
             Command::Remove { interface } => self.remove(interface),
             Command::HandoffFrom(ring) => lane.handoff_in.push(ring),
@@ -252,13 +254,13 @@ impl Worker {
         while place < self.lane.rx.len() {
             if self.lane.rx[place].interface == interface {
                 let rx = self.lane.rx.swap_remove(place);
-                let _ = self.returned.push(Returned::Rx(rx.queue));
+                let _ = self.returned.push(Returned::Rx(rx.number, rx.queue));
             } else {
                 place += 1;
             }
         }
-        if let Way::Here(port) = self.lane.set_way(interface, Way::None) {
-            let _ = self.returned.push(Returned::Tx(port.queue));
+        if let Way::Here(port, number) = self.lane.set_way(interface, Way::None) {
+            let _ = self.returned.push(Returned::Tx(number, port.queue));
         }
     }
 
@@ -343,7 +345,7 @@ impl Lane {
 
     fn send(&mut self, graph: &mut Graph<Tables>, env: &mut Env<'_, Tables>, worker: usize, interface: u32, packets: &mut Vector) {
         match self.ways.get_mut(interface as usize) {
-            Some(Way::Here(port)) => transmit(graph, env, self.port_tx, worker, port, packets),
+            Some(Way::Here(port, _)) => transmit(graph, env, self.port_tx, worker, port, packets),
             Some(Way::Worker(other)) => {
                 let Some(Some((ring, waker))) = self.handoff_out.get_mut(*other) else {
                     return graph.drop_all(env, self.port_tx, DropReason::TxDown, packets);
@@ -365,7 +367,7 @@ impl Lane {
 
     fn flush(&mut self, cache: &mut PktCache) {
         for way in &mut self.ways {
-            if let Way::Here(port) = way {
+            if let Way::Here(port, _) = way {
                 port.queue.flush(cache);
             }
         }
