@@ -64,16 +64,14 @@ impl Drop for Testpmd {
     }
 }
 
-/// What a generator makes goes to testpmd, and what comes back is swallowed. Two queues on two workers.
+/// What a generator makes goes to testpmd, and what comes back is swallowed. Two queues.
 fn around(socket: &str, role: &str) -> String {
     format!(
         "interfaces:
   m0:
     device: {{ driver: memif, socket: {socket}, id: 7, role: {role}, secret: sesame, queues: 2, ring-size: 2048 }}
-    rx-queue-workers: [ 0, 1 ]
     l2xc: back
   back: {{ device: {{ driver: 'null' }} }}
-workers: {{ count: 2 }}
 buffers: {{ hugepages: off }}
 "
     )
@@ -148,7 +146,7 @@ fn a_testpmd_that_is_killed_and_returns_is_served_again() {
         );
         weir.change("limit: 0", "limit: 1");
         // Each peer had more than this.
-        wait_for("what the peers had is home", || weir.buffers_in_use() <= 2 * AT_HAND);
+        wait_for("what the peers had is home", || weir.buffers_in_use() <= AT_HAND);
         weir.stop();
     }
 }
