@@ -2,8 +2,8 @@
 //! checks the balance and the pool after every turn.
 //!
 //! The input is a list of frames, each behind three bytes: what to do in the lower four bits of the
-//! first (0 to 8: the interface; else let time pass), whether to make the IPv4 checksum right in its
-//! highest, then how many of the following bytes the frame has.
+//! first (0 to 8: the interface; else let time pass), whether to make the checksum of the IPv4 header or of
+//! the ICMPv6 message right in its highest, then how many of the following bytes the frame has.
 //!
 //! Run with `cargo +nightly fuzz run packet_path`.
 
@@ -45,7 +45,11 @@ fn feed(router: &mut Router, input: &[u8]) {
         if what & 0x80 != 0
             && let Some(l3) = frame.get_mut(14..)
         {
-            weir_wire::checksum::ipv4_header_set(l3);
+            // Octet 6 of an IPv6 header says ICMPv6; of an IPv4 header it is a part of the fragment offset.
+            match (l3.first().map(|first| first >> 4), l3.get(6)) {
+                (Some(6), Some(58)) => weir_wire::icmp6::checksum_set(l3),
+                _ => weir_wire::checksum::ipv4_header_set(l3),
+            }
         }
         router.send(u32::from(what & 15), &frame);
     }

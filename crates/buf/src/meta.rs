@@ -33,6 +33,8 @@ impl Flags {
     pub const HELD: Flags = Flags(1 << 8);
     /// The packet is plain IPv4, validated, and the handle's `aux` word is its destination in host order.
     pub const PLAIN_IP4: Flags = Flags(1 << 9);
+    /// The packet is plain IPv6 between two hosts, validated.
+    pub const PLAIN_IP6: Flags = Flags(1 << 10);
 
     /// With the bits of `other`; for constants.
     #[inline(always)]

@@ -24,7 +24,7 @@ use crate::clock::Clock;
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
 use crate::memory::Memory;
-use crate::neighbors::{Deed, NeighborTable, Place};
+use crate::neighbors::{Deed, NeighborTable, Place, Word};
 use crate::router::{Due, LogControl};
 use crate::sflow::SflowSide;
 use crate::trace::TraceStore;
@@ -295,13 +295,24 @@ impl Control {
 
     /// Events may be older than a change that took the interface or the subnet away: those are nobody's.
     fn take_event(&mut self, event: Event, now: u64, deeds: &mut Vec<Deed>) {
-        let (Event::Wanted { interface, address } | Event::Heard { interface, address, .. }) = event;
+        let (Event::Wanted { interface, address } | Event::Heard { interface, address, .. } | Event::Duplicate { interface, address, .. }) =
+            event
+        else {
+            return;
+        };
         if self.tables.interface(interface).is_none_or(|interface| !interface.is_near(address)) {
             return;
         }
         match event {
             Event::Wanted { interface, address } => self.neighbors.wanted(Place { interface, address }, now, deeds),
-            Event::Heard { interface, address, mac, to_us } => self.neighbors.heard(Place { interface, address }, mac, to_us, now, deeds),
+            Event::Heard { interface, address, mac, to_us, replaces } => {
+                self.neighbors.heard(Place { interface, address }, mac, Word { to_us, replaces }, now, deeds);
+            }
+            Event::Duplicate { interface, address, mac } => {
+                let name = self.tables.interface(interface).map_or("", |interface| &interface.name);
+                tracing::warn!("{name}: {mac} uses {address}, which is this router's own address");
+            }
+            Event::RouterWanted { .. } => {}
         }
     }
 

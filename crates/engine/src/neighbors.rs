@@ -31,6 +31,15 @@ pub(crate) struct Neighbor {
     pub(crate) routes: u32,
 }
 
+/// How a neighbour said who it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Word {
+    /// It spoke to us: it is believed even if nobody asked.
+    pub(crate) to_us: bool,
+    /// Its MAC address takes the place of another one.
+    pub(crate) replaces: bool,
+}
+
 /// What the engine has to do about a neighbour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Deed {
@@ -101,12 +110,20 @@ impl NeighborTable {
     }
 
     /// It said who it is.
-    pub(crate) fn heard(&mut self, place: Place, mac: MacAddr, to_us: bool, now: u64, deeds: &mut Vec<Deed>) {
-        if !self.known.contains_key(&place) && (!to_us || !self.create(place, now, deeds)) {
+    pub(crate) fn heard(&mut self, place: Place, mac: MacAddr, word: Word, now: u64, deeds: &mut Vec<Deed>) {
+        if !self.known.contains_key(&place) && (!word.to_us || !self.create(place, now, deeds)) {
             return;
         }
         let Some(neighbor) = self.known.get_mut(&place) else { return };
         if neighbor.state == NeighborState::Static {
+            return;
+        }
+        if !word.replaces && neighbor.state.is_usable() && neighbor.mac != mac {
+            // RFC 4861 section 7.2.5: what is known stays, and is asked again before it is trusted.
+            if neighbor.state == NeighborState::Reachable {
+                (neighbor.state, neighbor.since) = (NeighborState::Stale, now);
+                deeds.push(Deed::Update(place, NeighborState::Stale, neighbor.mac));
+            }
             return;
         }
         let moved = neighbor.mac != mac || neighbor.state != NeighborState::Reachable;
@@ -236,6 +253,7 @@ mod tests {
 
     const PLACE: Place = Place { interface: 1, address: IpAddr::V4(std::net::Ipv4Addr::new(0, 0, 0, 7)) };
     const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 7]);
+    const TO_US: Word = Word { to_us: true, replaces: true };
 
     /// Ticks once a tenth of a second up to `until`; returns what was to be done.
     fn pass(table: &mut NeighborTable, from: u64, until: u64, used: bool) -> Vec<Deed> {
@@ -260,22 +278,22 @@ mod tests {
     fn one_that_answers_is_believed_then_probed_if_used() {
         let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
         table.wanted(PLACE, 0, &mut deeds);
-        table.heard(PLACE, MAC, true, SECOND, &mut deeds);
+        table.heard(PLACE, MAC, TO_US, SECOND, &mut deeds);
         assert_eq!(deeds[1..], [Deed::Update(PLACE, NeighborState::Reachable, MAC), Deed::Release(PLACE)]);
         let deeds = pass(&mut table, SECOND, 32 * SECOND, true);
         assert!(deeds.contains(&Deed::Probe(PLACE, MAC)));
         let mut deeds = Vec::new();
-        table.heard(PLACE, MAC, true, 32 * SECOND, &mut deeds);
+        table.heard(PLACE, MAC, TO_US, 32 * SECOND, &mut deeds);
         assert_eq!(table.get(PLACE).unwrap().state, NeighborState::Reachable);
     }
 
     #[test]
     fn one_that_is_not_used_ages_out_and_one_with_a_route_stays() {
         let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        table.heard(PLACE, MAC, true, 0, &mut deeds);
+        table.heard(PLACE, MAC, TO_US, 0, &mut deeds);
         assert_eq!(pass(&mut table, 0, 640 * SECOND, false).last(), Some(&Deed::Remove(PLACE)));
         table.hold_for_route(PLACE, 0, &mut deeds);
-        table.heard(PLACE, MAC, true, 0, &mut deeds);
+        table.heard(PLACE, MAC, TO_US, 0, &mut deeds);
         pass(&mut table, 0, 700 * SECOND, false);
         assert_eq!(table.get(PLACE).unwrap().state, NeighborState::Stale);
     }
@@ -283,7 +301,7 @@ mod tests {
     #[test]
     fn a_lost_link_makes_learnt_ones_unknown() {
         let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        table.heard(PLACE, MAC, true, 0, &mut deeds);
+        table.heard(PLACE, MAC, TO_US, 0, &mut deeds);
         deeds.clear();
         table.unlearn(2, 5, &mut deeds);
         assert!(deeds.is_empty());
@@ -294,10 +312,27 @@ mod tests {
     #[test]
     fn strangers_are_not_believed_and_static_ones_not_changed() {
         let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        table.heard(PLACE, MAC, false, 0, &mut deeds);
+        table.heard(PLACE, MAC, Word { to_us: false, ..TO_US }, 0, &mut deeds);
         assert!(table.get(PLACE).is_none());
         table.set_static(PLACE, Some(MAC), 0, &mut deeds);
-        table.heard(PLACE, MacAddr([2; 6]), true, 1, &mut deeds);
+        table.heard(PLACE, MacAddr([2; 6]), TO_US, 1, &mut deeds);
         assert_eq!(table.get(PLACE).unwrap().mac, MAC);
+    }
+
+    #[test]
+    fn one_that_replaces_nothing_only_casts_doubt() {
+        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
+        let timid = Word { to_us: true, replaces: false };
+        table.heard(PLACE, MAC, timid, 0, &mut deeds);
+        assert_eq!(table.get(PLACE).unwrap().mac, MAC, "where nothing is known it is believed");
+        deeds.clear();
+        table.heard(PLACE, MacAddr([2; 6]), timid, 1, &mut deeds);
+        assert_eq!(deeds, [Deed::Update(PLACE, NeighborState::Stale, MAC)]);
+        table.heard(PLACE, MacAddr([2; 6]), timid, 2, &mut deeds);
+        assert_eq!((table.get(PLACE).unwrap().state, deeds.len()), (NeighborState::Stale, 1));
+        table.heard(PLACE, MAC, timid, 3, &mut deeds);
+        assert_eq!(table.get(PLACE).unwrap().state, NeighborState::Reachable);
+        table.heard(PLACE, MacAddr([2; 6]), TO_US, 4, &mut deeds);
+        assert_eq!(table.get(PLACE).unwrap().mac, MacAddr([2; 6]));
     }
 }

@@ -89,6 +89,7 @@ impl ArpInput {
                 address: Ipv4Addr::from(said.sender).into(),
                 mac: said.sender_mac,
                 to_us: ours,
+                replaces: true,
             });
         }
         Ok(())

@@ -5,7 +5,7 @@
 //! interface each frame goes to the node of its ethertype, if it is meant for this station. Plain IPv4
 //! (20 bytes of header, all of it right) skips ip4-input: its check is made here, in the same pass over
 //! the frames, since touching 256 frames once more costs more than the check itself. What is in any
-//! way odd goes through ip4-input, which finds out what is wrong with it.
+//! way odd goes through ip4-input, which finds out what is wrong with it. So with IPv6.
 //!
 //! With a table that stays in the cache, plain IPv4 is even forwarded in this pass (`ip4_straight.rs`) and counted at
 //! ip4-lookup as well. While packets are followed each node does its own work, so that a trace shows it.
@@ -17,17 +17,17 @@
 use std::hint::cold_path;
 
 use weir_buf::{Flags, Pkt};
-use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
+use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Input, Interface};
 use weir_port::sub_interface::{SubInterfaces, TagChange, TagStack};
 use weir_wire::vlan::{Outer, TAG_LEN};
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
 
-use crate::interface_input::{ARP_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, Intake, NEXTS};
+use crate::interface_input::{ARP_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, Intake, NEXTS};
 use crate::ip4_lookup::Exits;
 use crate::ip4_straight::{self, Straight};
 use crate::tagging::change_tags;
-use crate::{Tables, each, ip4_input};
+use crate::{Tables, each, ip4_input, ip6_input};
 
 /// Bytes of an Ethernet header.
 pub(crate) const ETHERNET: usize = 14;
@@ -60,9 +60,17 @@ impl Node<Tables> for EthInput {
         let (outcome, census) = match (interface.input, &interface.sub_interfaces) {
             (Input::Closed, _) => (Outcome::All(Verdict::drop(DropReason::InterfaceDown)), Census::of(packets)),
             (_, Some(shares)) => shared(cx, interface, shares, packets, verdicts),
+            (Input::Routed, None) if ip6_input::comes_first(packets) => {
+                let station = Station::new(interface.mac);
+                let plain = |packet: &mut Pkt| ip6_input::plain(interface, station, packet);
+                routed(interface, IP6_LOOKUP, plain, packets, verdicts)
+            }
             (Input::Routed, None) => match straight(cx, interface) {
                 Some(straight) => forwarded(cx, straight, interface, packets, verdicts),
-                None => routed(interface, packets, verdicts),
+                None => {
+                    let station = Station::new(interface.mac);
+                    routed(interface, IP4_LOOKUP, |packet| plain_ip4(station, packet), packets, verdicts)
+                }
             },
             (Input::Bridge { .. }, None) => (Outcome::All(Verdict::to(BRIDGE)), Census::of(packets)),
             (Input::CrossConnect(out), None) => across(cx, out, packets, verdicts),
@@ -210,23 +218,28 @@ fn forwarded(
     (exits.outcome(), Census { bytes: odd.bytes + plain_bytes, ..odd })
 }
 
-/// A routed interface. Plain IPv4 is validated here by ip4-input's own check while the header is at
-/// hand, and goes straight to ip4-lookup, as one vector when there is nothing else.
+/// A routed interface. What `is_plain` is validated by that, with the check of ip4-input or ip6-input, while the
+/// header is at hand, and goes straight to the look-up, as one vector when there is nothing else.
 #[inline(always)]
-fn routed(interface: &Interface, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
+fn routed(
+    interface: &Interface,
+    look_up: Next,
+    is_plain: impl Fn(&mut Pkt) -> bool,
+    packets: &mut [Pkt],
+    verdicts: &mut [Verdict],
+) -> (Outcome, Census) {
     let (mut plain_bytes, mut all_plain, mut odd) = (0, true, Census::default());
-    let station = Station::new(interface.mac);
-    verdicts.fill(Verdict::to(IP4_LOOKUP));
+    verdicts.fill(Verdict::to(look_up));
     each::frame(packets, |place, packet| {
         let len = packet.len();
-        if plain_ip4(station, packet) {
+        if is_plain(packet) {
             plain_bytes += len as u64;
         } else {
             all_plain = false;
             verdicts[place] = route(interface, &mut odd, packet);
         }
     });
-    let outcome = if all_plain { Outcome::All(Verdict::to(IP4_LOOKUP)) } else { Outcome::Each };
+    let outcome = if all_plain { Outcome::All(Verdict::to(look_up)) } else { Outcome::Each };
     (outcome, Census { bytes: odd.bytes + plain_bytes, ..odd })
 }
 
@@ -240,9 +253,8 @@ impl Station {
     }
 
     #[inline(always)]
-    fn is_meant_by(self, frame: &[u8; PLAIN]) -> bool {
-        let [a, b, c, d, e, f, g, h, ..] = *frame;
-        u64::from_le_bytes([a, b, c, d, e, f, g, h]) << 16 == self.0
+    pub(crate) fn is_meant_by<const LEN: usize>(self, frame: &[u8; LEN]) -> bool {
+        frame.first_chunk().is_some_and(|start| u64::from_le_bytes(*start) << 16 == self.0)
     }
 }
 
@@ -276,9 +288,9 @@ fn route(interface: &Interface, census: &mut Census, packet: &mut Pkt) -> Verdic
     route_one(interface, packet)
 }
 
-/// A frame on a routed interface that is not plain IPv4 for its station; its group flags are right.
+/// A frame on a routed interface that is not what is looked for first; its group flags are right.
 pub(crate) fn route_one(interface: &Interface, packet: &mut Pkt) -> Verdict {
-    packet.clear_flags(Flags::PLAIN_IP4);
+    packet.clear_flags(Flags::PLAIN_IP4 | Flags::PLAIN_IP6);
     let Some((header, _)) = EthernetHeader::read(packet.data()) else { return Verdict::drop(DropReason::TooShort) };
     if header.destination != interface.mac && !packet.flags().any(Flags::MULTICAST | Flags::BROADCAST) {
         return Verdict::drop(DropReason::WrongMac);
@@ -287,9 +299,13 @@ pub(crate) fn route_one(interface: &Interface, packet: &mut Pkt) -> Verdict {
     if ethertype.is_tag() {
         return without_priority(interface, packet);
     }
+    let station = Station::new(interface.mac);
     packet.set_l3_offset(ETHERNET);
     match ethertype {
+        EtherType::IPV4 if plain_ip4(station, packet) => Verdict::to(IP4_LOOKUP),
         EtherType::IPV4 => Verdict::to(IP4_INPUT),
+        EtherType::IPV6 if ip6_input::plain(interface, station, packet) => Verdict::to(IP6_LOOKUP),
+        EtherType::IPV6 => Verdict::to(IP6_INPUT),
         EtherType::ARP => Verdict::to(ARP_INPUT),
         _ => Verdict::drop(DropReason::UnknownEthertype),
     }

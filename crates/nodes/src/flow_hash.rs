@@ -1,9 +1,10 @@
 //! The hash that keeps a flow on one path.
 //!
 //! Over addresses, protocol and, where every packet of the flow shows them, ports. Fragments are
-//! hashed without ports, the first one too, so that all pieces of a packet take one way.
+//! hashed without ports, the first one too, so that all pieces of a packet take one way. An IPv6 flow
+//! label that is set stands for the ports (RFC 6438).
 
-use weir_wire::{IpProtocol, Ipv4Header};
+use weir_wire::{IpProtocol, Ipv4Header, ipv6};
 
 /// Hash of an IPv4 packet's flow; `payload` follows the header.
 #[inline]
@@ -20,4 +21,11 @@ pub fn flow_hash4(header: &Ipv4Header, payload: &[u8]) -> u32 {
     let mixed = (addresses ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let mixed = (mixed ^ (mixed >> 32) ^ rest).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     (mixed ^ (mixed >> 29)) as u32
+}
+
+/// Hash of an IPv6 packet's flow.
+#[inline]
+#[must_use]
+pub fn flow_hash6(packet: &[u8]) -> u32 {
+    ipv6::Flow::read(packet).map_or(0, |flow| flow.hash(0))
 }

@@ -11,22 +11,8 @@ use weir_wire::{EtherType, IpProtocol, Ipv4Header, build};
 
 use crate::Tables;
 use crate::eth_input::ETHERNET;
+use crate::icmp_limit::{Budgets, IcmpLimit};
 use crate::ip4_local::OWN_TTL;
-
-/// How many messages of each kind a worker may send.
-#[derive(Clone, Copy, Debug)]
-pub struct IcmpLimit {
-    /// Messages a second.
-    pub rate: u32,
-    /// Messages at once.
-    pub burst: u32,
-}
-
-impl Default for IcmpLimit {
-    fn default() -> IcmpLimit {
-        IcmpLimit { rate: 1000, burst: 100 }
-    }
-}
 
 /// A message: its place in the budgets, type, code, and the reason its packet is dropped for.
 #[derive(Clone, Copy, Debug)]
@@ -61,37 +47,13 @@ pub(crate) fn complain(packet: &mut Pkt, message: u16, argument: u32) {
     meta.argument = argument;
 }
 
-/// A budget that fills with time.
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    /// Nanoseconds' worth of messages saved up.
-    saved: u64,
-    last: u64,
-}
-
 pub(crate) struct Icmp4Error {
-    buckets: [Bucket; MESSAGES.len()],
-    /// Nanoseconds a message.
-    price: u64,
-    most: u64,
+    budgets: Budgets<{ MESSAGES.len() }>,
 }
 
 impl Icmp4Error {
     pub(crate) fn new(limit: IcmpLimit) -> Icmp4Error {
-        let price = 1_000_000_000 / u64::from(limit.rate.max(1));
-        let most = price * u64::from(limit.burst.max(1));
-        Icmp4Error { buckets: [Bucket { saved: most, last: 0 }; MESSAGES.len()], price, most }
-    }
-
-    fn may_send(&mut self, message: usize, now: u64) -> bool {
-        let Some(bucket) = self.buckets.get_mut(message) else { return false };
-        bucket.saved = bucket.saved.saturating_add(now.saturating_sub(bucket.last)).min(self.most);
-        bucket.last = now;
-        if bucket.saved < self.price {
-            return false;
-        }
-        bucket.saved -= self.price;
-        true
+        Icmp4Error { budgets: Budgets::new(limit) }
     }
 }
 
@@ -116,7 +78,7 @@ impl Node<Tables> for Icmp4Error {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             let number = packet.meta().code as usize;
             let message = MESSAGES.get(number).copied().unwrap_or(MESSAGES[0]);
-            if deserves_answer(packet) && self.may_send(number, cx.now) {
+            if deserves_answer(packet) && self.budgets.may_send(number, cx.now) {
                 answer(cx, packet, message);
             }
             *verdict = Verdict::drop(message.2);

@@ -11,7 +11,7 @@ use weir_graph::{Cx, DropReason, HoldKey, Next, Node, NodeSpec, Outcome, Verdict
 use weir_wire::{Ipv4Header, build};
 
 use crate::recent::Recent;
-use crate::{Event, Tables};
+use crate::{Event, Tables, ip6_glean};
 
 pub(crate) struct Ip4Glean {
     asked: Recent,
@@ -55,16 +55,21 @@ impl Node<Tables> for Ip4Glean {
 impl Ip4Glean {
     fn glean(&mut self, cx: &mut Cx<'_, Tables>, packet: &Pkt) -> Verdict {
         let Some(adjacency) = cx.world.nexthops.adjacency(packet.aux()) else { return Verdict::drop(DropReason::NoRoute) };
-        let address = match (adjacency.kind, adjacency.address) {
-            (AdjacencyKind::Neighbor, IpAddr::V4(address)) => address.into(),
-            _ => Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.destination()),
+        let address = match adjacency.kind {
+            AdjacencyKind::Neighbor => adjacency.address,
+            _ => Ipv4Addr::from(Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.destination())).into(),
         };
         let interface = adjacency.interface;
-        if self.asked.is_new(u64::from(interface) << 32 | u64::from(address), cx.now) {
-            cx.event(Event::Wanted { interface, address: Ipv4Addr::from(address).into() });
-            ask(cx, interface, address);
+        let key = hold_key(interface, address);
+        if self.asked.is_new(crate::recent::key(key), cx.now) {
+            cx.event(Event::Wanted { interface, address });
+            match address {
+                IpAddr::V4(address) => ask(cx, interface, address.into()),
+                // RFC 8950: an IPv4 route by an IPv6 next hop, which neighbour discovery finds.
+                IpAddr::V6(address) => ip6_glean::ask(cx, interface, address.into()),
+            }
         }
-        cx.hold(hold_key(interface, Ipv4Addr::from(address).into()), IP4_LOOKUP)
+        cx.hold(key, IP4_LOOKUP)
     }
 }
 

@@ -86,14 +86,19 @@ fn check(packet: &mut Pkt) -> Result<(), DropReason> {
         return Err(DropReason::Ip4Broadcast);
     }
     if total < bytes {
-        let len = packet.l3_offset() + total;
-        if packet.is_chained() {
-            shorten_chain(packet, len);
-        } else {
-            let _ = packet.set_len(len);
-        }
+        shorten(packet, total);
     }
     Ok(())
+}
+
+/// Cuts off what lies behind the first `total` bytes from the network header on.
+pub(crate) fn shorten(packet: &mut Pkt, total: usize) {
+    let len = packet.l3_offset() + total;
+    if packet.is_chained() {
+        shorten_chain(packet, len);
+    } else {
+        let _ = packet.set_len(len);
+    }
 }
 
 /// Cuts a packet of several chunks off behind `len` bytes. As deep as there are chunks, at most 64.

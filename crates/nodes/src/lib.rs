@@ -15,9 +15,20 @@
 //!                               └────────┴─ icmp4-error ─────────────┘
 //! ```
 //!
+//! IPv6 has nodes of its own, beside these and alike:
+//!
+//! ```text
+//! eth-input ─── ip6-input ─┬─ ip6-lookup ─┬─ ip6-rewrite ────────────────────► port-tx
+//!                          │      ▲       ├─ ip6-glean ─── (held) ────────────┤
+//!                          │      │       ├─ icmp6-error ─────────────────────┤
+//!                          │      │       │                                   │
+//!                          └──────┴─ ip6-local ─┬─ echo reply ────────────────┤
+//!                                               └─ nd-input ─ advertisement ──┘
+//! ```
+//!
 //! Plain IPv4 goes from eth-input straight to ip4-lookup: ip4-input's check is made on the way. Only
 //! what is odd (options, chains, anything wrong) passes through ip4-input itself.
-//! With a small table it even leaves from eth-input, all in one pass (`ip4_straight.rs`).
+//! With a small table it even leaves from eth-input, all in one pass (`ip4_straight.rs`). So does plain IPv6, but for that.
 //!
 //! What leaves by a sub-interface, from whichever node, passes sub-interface-output, which puts the tags
 //! on, and leaves by the parent. What comes in by one is told apart by its tags and taken in at
@@ -35,6 +46,8 @@ mod each;
 mod eth_input;
 mod flow_hash;
 mod icmp4_error;
+mod icmp6_error;
+mod icmp_limit;
 mod interface_input;
 mod ip4_fragment;
 mod ip4_glean;
@@ -43,6 +56,13 @@ mod ip4_local;
 mod ip4_lookup;
 mod ip4_rewrite;
 mod ip4_straight;
+mod ip6_glean;
+mod ip6_input;
+mod ip6_local;
+mod ip6_lookup;
+mod ip6_options;
+mod ip6_rewrite;
+mod nd_input;
 mod port_tx;
 mod recent;
 mod sub_interface_output;
@@ -50,8 +70,8 @@ mod tables;
 mod tagging;
 
 pub use bridge_domain::{BridgeCounters, BridgeDomain, BridgeSettings, BridgeSums, Member, Meters, StormLimits};
-pub use flow_hash::flow_hash4;
-pub use icmp4_error::IcmpLimit;
+pub use flow_hash::{flow_hash4, flow_hash6};
+pub use icmp_limit::IcmpLimit;
 pub use ip4_glean::hold_key;
 pub use port_tx::{PortTx, transmit};
 pub use tables::{Entry, Event, Tables};
@@ -66,6 +86,8 @@ pub mod names {
     pub const IP4_LOOKUP: &str = "ip4-lookup";
     /// Where frames enter that came in by an interface which no driver feeds.
     pub const INTERFACE_INPUT: &str = "interface-input";
+    /// The same for IPv6.
+    pub const IP6_LOOKUP: &str = "ip6-lookup";
     /// The stage before the driver.
     pub const PORT_TX: &str = "port-tx";
 }
@@ -89,6 +111,13 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(ip4_rewrite::Ip4Rewrite)
         .node(ip4_fragment::Ip4Fragment::default())
         .node(sub_interface_output::SubInterfaceOutput)
+        .node(ip6_input::Ip6Input)
+        .node(ip6_lookup::Ip6Lookup::default())
+        .node(ip6_local::Ip6Local)
+        .node(nd_input::NdInput::default())
+        .node(ip6_glean::Ip6Glean::default())
+        .node(icmp6_error::Icmp6Error::new(icmp))
+        .node(ip6_rewrite::Ip6Rewrite)
         .stage(port_tx::SPEC)
         .outputs(OUTPUTS)
 }

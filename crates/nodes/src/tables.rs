@@ -11,9 +11,9 @@ use weir_fib::{AdjacencyKind, Fib4, Fib6, Nexthops};
 use weir_graph::{DropCounters, World};
 use weir_port::interface::{Input, Interface};
 use weir_wire::vlan::{Outer, TAG_LEN};
-use weir_wire::{EtherType, Ipv4Header, MacAddr};
+use weir_wire::{EtherType, Ipv4Header, Ipv6Header, MacAddr, ipv6};
 
-use crate::{BridgeDomain, flow_hash4};
+use crate::{BridgeDomain, flow_hash4, flow_hash6};
 
 /// An interface with what the graph counts for it.
 #[derive(Clone, Debug)]
@@ -85,14 +85,24 @@ impl Tables {
 
     fn route_of(&self, interface: u32, tags: &Outer, start: &[u8]) -> Option<u32> {
         let taken = self.interface(interface)?.sub_interface.map_or(0, |sub_interface| sub_interface.encapsulation.count());
-        if tags.ethertype != EtherType::IPV4 || tags.payload_at != 14 + taken * TAG_LEN {
+        if tags.payload_at != 14 + taken * TAG_LEN {
             return None;
         }
         let l3 = start.get(tags.payload_at..)?;
-        let (header, _) = Ipv4Header::read(l3)?;
-        let group = self.fib4_of(interface)?.lookup(header.destination());
-        let payload = l3.get(header.header_len()..).unwrap_or(&[]);
-        let adjacency = self.nexthops.choose(group, || flow_hash4(header, payload));
+        let adjacency = match tags.ethertype {
+            EtherType::IPV4 => {
+                let (header, _) = Ipv4Header::read(l3)?;
+                let group = self.fib4_of(interface)?.lookup(header.destination());
+                let payload = l3.get(header.header_len()..).unwrap_or(&[]);
+                self.nexthops.choose(group, || flow_hash4(header, payload))
+            }
+            EtherType::IPV6 => {
+                let (header, _) = Ipv6Header::read(l3)?;
+                let group = self.fib6_of(interface)?.lookup(u128::from_be_bytes(header.destination));
+                self.nexthops.choose(group, || flow_hash6(l3))
+            }
+            _ => return None,
+        };
         let adjacency = self.nexthops.adjacency(adjacency)?;
         matches!(adjacency.kind, AdjacencyKind::Neighbor | AdjacencyKind::Glean).then_some(adjacency.interface)
     }
@@ -103,6 +113,27 @@ impl Tables {
     pub fn fib4_of(&self, interface: u32) -> Option<&Fib4> {
         let table = self.interface(interface).map_or(0, |interface| interface.table);
         self.fib4.get(table as usize).map(|fib| &**fib)
+    }
+
+    /// The same for IPv6.
+    #[inline]
+    #[must_use]
+    pub fn fib6_of(&self, interface: u32) -> Option<&Fib6> {
+        let table = self.interface(interface).map_or(0, |interface| interface.table);
+        self.fib6.get(table as usize).map(|fib| &**fib)
+    }
+
+    /// The own IPv6 address to speak from to `towards`, for what is sent back by `interface` (RFC 4443 section
+    /// 2.2): of the same scope, of the same subnet if there is one, of that interface, else of any in its table.
+    #[must_use]
+    pub fn source6(&self, interface: u32, towards: u128) -> Option<u128> {
+        let here = self.interface(interface)?;
+        if ipv6::is_link_local(&towards.to_be_bytes()) {
+            return here.link_local6();
+        }
+        let global = |of: &Interface| of.addresses6.iter().map(|own| own.0).find(|own| !ipv6::is_link_local(&own.to_be_bytes()));
+        let others = || self.interfaces.iter().flatten().map(|entry| &entry.interface).filter(|other| other.table == here.table);
+        here.source_for6(towards).or_else(|| global(here)).or_else(|| others().find_map(global))
     }
 }
 
@@ -127,6 +158,24 @@ pub enum Event {
         /// Whether it spoke to us (a reply, or a request for our address); else it is only believed
         /// when the neighbour is known already.
         to_us: bool,
+        /// Whether the MAC address takes the place of another one that is known (RFC 4861 section 4.4: the
+        /// override flag; always so of ARP).
+        replaces: bool,
+    },
+    /// Somebody else uses, or wants to use, an address of this router's, tentative ones included (RFC 4862
+    /// section 5.4).
+    Duplicate {
+        /// The interface it is heard on.
+        interface: u32,
+        /// The address.
+        address: IpAddr,
+        /// Who has it.
+        mac: MacAddr,
+    },
+    /// A host asks for routers on an interface that advertises (RFC 4861 section 6.2.6).
+    RouterWanted {
+        /// The interface.
+        interface: u32,
     },
 }
 

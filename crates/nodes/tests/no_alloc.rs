@@ -10,8 +10,9 @@ use std::cell::Cell;
 use rig::*;
 use weir_buf::{VECTOR, Vector};
 use weir_port::null::NullTx;
-use weir_wire::build::{self, Ends};
-use weir_wire::{ArpPacket, MacAddr};
+use weir_wire::build::{self, Ends, Ends6};
+use weir_wire::{ArpPacket, EtherType, EthernetHeader, MacAddr, nd};
+use zerocopy::IntoBytes;
 
 thread_local! {
     static ASKED: Cell<u64> = const { Cell::new(0) };
@@ -102,6 +103,36 @@ fn answering_holding_dropping_and_cutting_allocate_nothing() {
         build::echo4(&through("10.0.1.1"), 8, 1, 1, &[0; 40]),
         build::arp(MacAddr::BROADCAST, &arp),
         vec![7; 13],
+    ];
+    let (asked, sent) = asked_in_1000_turns(WEST, &frames);
+    assert_eq!(asked, 0);
+    assert!(sent > 100_000);
+}
+
+#[test]
+fn forwarding_ipv6_allocates_nothing() {
+    let frames: Vec<_> = (0..64u16)
+        .map(|n| (n, ["2001:db8:2::2", "2001:db8:b::1", "2001:db8:a:3::3", "2001:db8:3::2"][usize::from(n % 4)]))
+        .map(|(source_port, destination)| build::udp6(&Ends6 { source_port, ..through6(destination) }, &[0; 22]))
+        .collect();
+    assert_eq!(asked_in_1000_turns(WEST, &frames), (0, 1050 * VECTOR as u64));
+}
+
+#[test]
+fn answering_holding_and_dropping_ipv6_allocate_nothing() {
+    let own = ip6("2001:db8:1::1");
+    let mut question = [0; 86];
+    question[..14].copy_from_slice(EthernetHeader::new(our_mac(WEST), their_mac(1, 7), EtherType::IPV6).as_bytes());
+    nd::neighbor_probe(&mut question[14..], ip6("2001:db8:1::7"), their_mac(1, 7), own).unwrap();
+    let frames = [
+        build::udp6(&through6("2001:db8:2::2"), &[0; 1400]),
+        build::udp6(&through6("2001:db8:ffff::1"), &[0; 40]),
+        build::udp6(&Ends6 { hop_limit: 1, ..through6("2001:db8:2::2") }, &[0; 40]),
+        build::udp6(&through6("2001:db8:2::77"), &[0; 40]),
+        build::udp6(&through6("2001:db8:c::1"), &[0; 40]),
+        build::echo6(&through6("2001:db8:1::1"), 128, 1, 1, &[0; 40]),
+        build::udp6(&through6("ff0e::1"), &[0; 40]),
+        question.to_vec(),
     ];
     let (asked, sent) = asked_in_1000_turns(WEST, &frames);
     assert_eq!(asked, 0);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use weir_ring::Padded;
 use weir_ring::counter::Counter;
-use weir_wire::MacAddr;
+use weir_wire::{MacAddr, ipv6};
 
 use crate::sub_interface::{SubInterface, SubInterfaces};
 
@@ -237,6 +237,12 @@ pub struct Interface {
     pub addresses: Arc<[(u32, u8)]>,
     /// Own IPv6 addresses and their prefix lengths, the link-local one among them.
     pub addresses6: Arc<[(u128, u8)]>,
+    /// Own IPv6 addresses of which is still being asked whether they are free (RFC 4862 section 5.4); they are
+    /// not among `addresses6`.
+    pub tentative6: Arc<[u128]>,
+    /// Whether this router advertises itself to hosts (RFC 4861 section 6.2), and so wants to hear who asks for
+    /// routers.
+    pub advertises: bool,
     /// What is attached.
     pub features: Features,
     /// Taps on what comes in.
@@ -269,6 +275,8 @@ impl Interface {
             table: 0,
             addresses: [].into(),
             addresses6: [].into(),
+            tentative6: [].into(),
+            advertises: false,
             features: Features::default(),
             rx_taps: 0,
             tx_taps: 0,
@@ -304,6 +312,20 @@ impl Interface {
     #[must_use]
     pub fn owns6(&self, address: u128) -> bool {
         self.addresses6.iter().any(|&(own, _)| own == address)
+    }
+
+    /// Whether packets to this group are for this router: all nodes, all routers, and the solicited-node
+    /// groups of own addresses, tentative ones too (RFC 4291 section 2.8, RFC 4862 section 5.4.2).
+    #[must_use]
+    pub fn listens6(&self, group: &[u8; 16]) -> bool {
+        let own = || self.addresses6.iter().map(|&(own, _)| own).chain(self.tentative6.iter().copied());
+        *group == ipv6::ALL_NODES || *group == ipv6::ALL_ROUTERS || own().any(|own| *group == ipv6::solicited_node(&own.to_be_bytes()))
+    }
+
+    /// The own link-local IPv6 address.
+    #[must_use]
+    pub fn link_local6(&self) -> Option<u128> {
+        self.addresses6.iter().map(|&(own, _)| own).find(|own| ipv6::is_link_local(&own.to_be_bytes()))
     }
 
     /// The own IPv6 address to speak from to a neighbour at `address`: one of the same subnet.

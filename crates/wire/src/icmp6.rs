@@ -49,10 +49,10 @@ pub mod parameter {
     pub const OPTION: u8 = 2;
     /// A first fragment does not hold all headers (RFC 7112).
     pub const INCOMPLETE_CHAIN: u8 = 3;
-    /// More extension headers than this node passes (RFC 8883 section 3).
-    pub const TOO_MANY_HEADERS: u8 = 6;
-    /// Extension headers longer than this node passes (RFC 8883 section 3).
-    pub const TOO_LONG_HEADERS: u8 = 8;
+    /// Extension headers longer in all than this node passes (RFC 8883 section 2.3).
+    pub const TOO_LONG_CHAIN: u8 = 7;
+    /// More extension headers than this node passes (RFC 8883 section 2.4).
+    pub const TOO_MANY_HEADERS: u8 = 8;
 }
 
 /// Whether a message of this type reports an error; errors are never answered with errors (section 2.4 e).

@@ -20,7 +20,7 @@ fn arp(frame: &[u8]) -> (EthernetHeader, ArpPacket) {
 }
 
 fn heard(address: &str, mac: MacAddr, to_us: bool) -> Event {
-    Event::Heard { interface: WEST, address: crate::rig::address(address), mac, to_us }
+    Event::Heard { interface: WEST, address: crate::rig::address(address), mac, to_us, replaces: true }
 }
 
 #[test]

@@ -9,10 +9,12 @@ use std::cell::RefCell;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use weir_graph::{DropReason, TraceRequest};
-use weir_wire::build::{self, Ends};
-use weir_wire::{ArpPacket, IpProtocol, MacAddr, checksum};
+use weir_wire::build::{self, Ends, Ends6};
+use weir_wire::{ArpPacket, IcmpHeader, IpProtocol, Ipv6Header, MacAddr, checksum, ipv6};
 
 use crate::forward::{alter, with_options};
+use crate::ip6::{piece, udp6, with_extensions};
+use crate::nd;
 use crate::rig::*;
 
 fn router() -> Router {
@@ -27,11 +29,33 @@ fn seeds() -> Vec<Vec<u8>> {
     };
     let mut forbidden = build::udp4(&through("10.0.2.2"), &[3; 400]);
     alter(&mut forbidden, |header| header.set_dont_fragment(true));
-    let mut piece = udp("10.0.2.2");
-    alter(&mut piece, |header| header.set_fragment(4, true));
+    let mut part = udp("10.0.2.2");
+    alter(&mut part, |header| header.set_fragment(4, true));
     let mut unspoken = udp("10.0.1.1");
     alter(&mut unspoken, |header| header.set_protocol(IpProtocol(89)));
-    vec![
+    let options = |kind, extensions: &[u8]| with_extensions(&udp6("2001:db8:1::1"), kind, extensions);
+    let mut seeds = vec![
+        udp6("2001:db8:2::2"),
+        udp6("2001:db8:b::1"),
+        udp6("2001:db8:2::77"),
+        udp6("2001:db8:e::1"),
+        udp6("2001:db8:ffff::1"),
+        udp6("2001:db8:1::1"),
+        udp6("ff02::1"),
+        udp6("fe80::1"),
+        build::tcp6(&Ends6 { hop_limit: 1, ..through6("2001:db8:3::2") }, 2, &[]),
+        build::udp6(&through6("2001:db8:2::2"), &[3; 400]),
+        build::echo6(&through6("2001:db8:1::1"), 128, 1, 1, &[1; 8]),
+        build::echo6(&Ends6 { source: ip6("fe80::7"), ..through6("ff02::1") }, 128, 1, 1, &[1; 8]),
+        options(IpProtocol::HOP_BY_HOP, &[60, 0, 5, 2, 0, 0, 1, 0, 43, 0, 0x80, 0, 1, 2, 0, 0, 17, 0, 0, 1, 0, 0, 0, 0]),
+        options(IpProtocol::DESTINATION_OPTIONS, &[51, 0, 1, 4, 0, 0, 0, 0, 44, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 9]),
+        piece(&udp6("2001:db8:1::1"), 4, true),
+        nd::solicitation("2001:db8:1::7", "2001:db8:1::1"),
+        nd::solicitation("fe80::7", "2001:db8:1::dad"),
+        nd::advertisement("2001:db8:1::7", "2001:db8:1::1", true),
+        nd::router_solicitation("fe80::7"),
+    ];
+    seeds.extend([
         udp("10.0.2.2"),
         udp("172.16.0.1"),
         udp("10.0.2.77"),
@@ -43,21 +67,38 @@ fn seeds() -> Vec<Vec<u8>> {
         build::echo4(&through("10.0.1.1"), 3, 0, 0, &udp("10.0.1.2")[14..]),
         with_options(&build::udp4(&through("10.0.2.2"), &[3; 400]), &[130, 4, 1, 2, 7, 3, 4, 0]),
         forbidden,
-        piece,
+        part,
         unspoken,
         arp(ArpPacket::REQUEST, "10.0.1.1"),
         arp(ArpPacket::REPLY, "10.0.1.1"),
         build::tagged(&udp("10.0.2.2"), 3, 0),
-    ]
+    ]);
+    seeds
 }
 
-/// The frame with the IPv4 header's checksum made right, as far as there is one.
+/// The frame with the checksum of the IPv4 header or the ICMPv6 message made right, as far as there is one.
 fn mended(frame: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
-    if let Some(l3) = frame.get_mut(14..) {
+    if frame.get(12..14) == Some(&[0x86, 0xdd]) {
+        mend6(&mut frame);
+    } else if let Some(l3) = frame.get_mut(14..) {
         checksum::ipv4_header_set(l3);
     }
     frame
+}
+
+/// Makes the checksum of an ICMPv6 message right, behind whatever extension headers.
+fn mend6(frame: &mut [u8]) {
+    let Some(l3) = frame.get_mut(14..) else { return };
+    let Ok(chain) = ipv6::walk(l3, ipv6::MAX_HEADERS, ipv6::MAX_BYTES) else { return };
+    let Some((header, _)) = Ipv6Header::read(l3) else { return };
+    let (source, destination, end) = (header.source, header.destination, 40 + usize::from(header.payload_len()));
+    let Some(message) = l3.get_mut(chain.offset..end) else { return };
+    if let (IpProtocol::ICMP6, Some((icmp, _))) = (chain.protocol, IcmpHeader::read_mut(message)) {
+        icmp.set_checksum(0);
+        let sum = checksum::icmp6(&source, &destination, message);
+        message[2..4].copy_from_slice(&sum.to_be_bytes());
+    }
 }
 
 /// Sends frames in everywhere, mended too; time passes, so that what waits gives up.
@@ -151,8 +192,11 @@ fn lengths_that_lie() {
         for total in (0..100).chain([300, 301, 400, 441, 442, 443, 576, 1500, 0x7fff, 0xfffe, 0xffff]) {
             for first in [0x45, 0x40, 0x44, 0x46, 0x4f] {
                 let mut frame = seed.clone();
-                frame[14] = first;
-                frame[16..18].copy_from_slice(&u16::to_be_bytes(total));
+                // An IPv6 packet says its length elsewhere, and without its headers.
+                let six = frame[12] == 0x86;
+                frame[14] = if six { 0x60 } else { first };
+                let place = if six { 18 } else { 16 };
+                frame[place..place + 2].copy_from_slice(&u16::to_be_bytes(total));
                 frames.push(frame);
             }
         }
@@ -177,7 +221,11 @@ fn frames_longer_than_a_buffer() {
             .map(|frame| {
                 let mut frame = frame.clone();
                 let total = (frame.len() - 14) as u16;
-                frame[16..18].copy_from_slice(&total.to_be_bytes());
+                if frame[12] == 0x86 {
+                    frame[18..20].copy_from_slice(&(total - 40).to_be_bytes());
+                } else {
+                    frame[16..18].copy_from_slice(&total.to_be_bytes());
+                }
                 frame
             })
             .collect();

@@ -8,6 +8,8 @@ use weir_graph::HoldLimits;
 use weir_wire::{ArpPacket, IpProtocol, MacAddr, build};
 
 use crate::forward::alter;
+use crate::ip6::{alter6, piece, udp6, with_extensions};
+use crate::nd;
 use crate::rig::*;
 
 /// How a pair is reached.
@@ -163,6 +165,103 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
     ]
 }
 
+fn altered6(destination: &str, change: impl FnOnce(&mut weir_wire::Ipv6Header)) -> Vec<u8> {
+    let mut frame = udp6(destination);
+    alter6(&mut frame, change);
+    frame
+}
+
+fn echo6(kind: u8) -> Vec<u8> {
+    build::echo6(&through6("2001:db8:1::1"), kind, 1, 1, &[1; 8])
+}
+
+fn ip6_input() -> Vec<(DropReason, How)> {
+    let from = |source: &str| altered6("2001:db8:2::2", |header| header.source = ip6(source));
+    vec![
+        (
+            Ip6NotEnabled,
+            How::Deed(|router| {
+                router.change(WEST, |interface| interface.addresses6 = [].into());
+                router.send(WEST, &udp6("2001:db8:2::2"));
+            }),
+        ),
+        (Ip6Truncated, west(udp6("2001:db8:2::2")[..53].to_vec())),
+        (Ip6BadVersion, west(broken(udp6("2001:db8:2::2"), 14, 0x45))),
+        (Ip6BadLength, west(altered6("2001:db8:2::2", |header| header.set_payload_len(49)))),
+        (Ip6MartianSource, west(from("::1"))),
+        (Ip6MartianDestination, west(udp6("::1"))),
+        (Ip6Multicast, west(udp6("ff0e::1"))),
+        (Ip6GroupFrame, west(broken(udp6("2001:db8:2::2"), 0, 0x33))),
+        (Ip6LinkLocal, west(udp6("fe80::77"))),
+    ]
+}
+
+fn ip6_others() -> Vec<(&'static str, DropReason, How)> {
+    let own = |kind: IpProtocol, extensions: &[u8]| west(with_extensions(&udp6("2001:db8:1::1"), kind, extensions));
+    let (hop_by_hop, options) = (IpProtocol::HOP_BY_HOP, IpProtocol::DESTINATION_OPTIONS);
+    let solicitation = || nd::solicitation("2001:db8:1::7", "2001:db8:1::1");
+    vec![
+        ("ip6-lookup", Blackhole, west(udp6("2001:db8:c::1"))),
+        ("ip6-local", Ip6Truncated, How::Before(udp6("2001:db8:1::1")[..53].to_vec(), None)),
+        ("ip6-local", Ip6BadExtension, own(hop_by_hop, &[17, 0, 1, 9, 0, 0, 0, 0])),
+        ("ip6-local", Ip6Option, own(options, &[17, 0, 0x41, 4, 0, 0, 0, 0])),
+        ("ip6-local", LocalFragment, west(piece(&udp6("2001:db8:1::1"), 0, true))),
+        ("ip6-local", LocalProtocol, west(udp6("ff02::1"))),
+        (
+            "ip6-local",
+            IcmpTruncated,
+            west({
+                let mut frame = altered6("2001:db8:1::1", |header| {
+                    header.set_next_header(IpProtocol::ICMP6);
+                    header.set_payload_len(7);
+                });
+                frame.truncate(61);
+                frame
+            }),
+        ),
+        ("ip6-local", IcmpBadChecksum, west(broken(echo6(128), 60, 0x55))),
+        ("ip6-local", IcmpUnsupported, west(echo6(130))),
+        ("nd-input", NdTruncated, west(nd::mended(solicitation(), |frame| frame.truncate(70)))),
+        ("nd-input", NdHopLimit, west(broken(solicitation(), 21, 254))),
+        ("nd-input", IcmpBadChecksum, west(broken(solicitation(), 56, 0x55))),
+        ("nd-input", NdMalformed, west(nd::mended(solicitation(), |frame| frame[79] = 0))),
+        ("nd-input", NdForeign, west(nd::advertisement("2001:db8:77::1", "2001:db8:1::1", true))),
+        ("nd-input", NdMartian, west(nd::advertisement("2001:db8:1::1", "::", true))),
+        ("nd-input", NdRedirect, west(echo6(137))),
+        ("nd-input", NdRouter, west(nd::router_solicitation("fe80::7"))),
+        ("ip6-glean", HoldFull, How::Deed(|router| drop(router.send_all(WEST, &vec![udp6("2001:db8:2::77"); 2])))),
+        (
+            "ip6-glean",
+            HostUnreachable,
+            How::Deed(|router| {
+                router.send(WEST, &udp6("2001:db8:2::77"));
+                router.now += 60 * SECOND;
+                router.turn();
+            }),
+        ),
+        ("ip6-glean", NoRoute, How::Before(udp6("2001:db8:2::77"), None)),
+        (
+            "ip6-glean",
+            Stopped,
+            How::Deed(|router| {
+                router.send(WEST, &udp6("2001:db8:2::77"));
+                router.give_up(Stopped);
+            }),
+        ),
+        ("icmp6-error", NoRoute, west(udp6("2001:db8:ffff::1"))),
+        ("icmp6-error", Ip6BeyondScope, west(altered6("2001:db8:2::2", |header| header.source = ip6("fe80::5")))),
+        ("icmp6-error", HostUnreachable, west(udp6("2001:db8:e::1"))),
+        ("icmp6-error", LocalProtocol, west(udp6("2001:db8:1::1"))),
+        ("icmp6-error", PacketTooBig, west(build::udp6(&through6("2001:db8:2::2"), &[1; 1300]))),
+        ("icmp6-error", TtlExpired, west(altered6("2001:db8:2::2", |header| header.hop_limit = 1))),
+        ("icmp6-error", Ip6BadExtension, own(options, &[60, 0, 1, 4, 0, 0, 0, 0].repeat(9))),
+        ("icmp6-error", Ip6Option, own(options, &[17, 0, 0x81, 4, 0, 0, 0, 0])),
+        ("icmp6-error", Ip6RoutingHeader, own(IpProtocol::ROUTING, &[17, 0, 0, 1, 0, 0, 0, 0])),
+        ("ip6-rewrite", NoRoute, How::Before(udp6("2001:db8:2::2"), None)),
+        ("ip6-rewrite", Ip6Truncated, How::Before(udp6("2001:db8:2::2")[..50].to_vec(), Some("2001:db8:2::2"))),
+    ]
+}
+
 /// What only the engine can bring about.
 const NOT_HERE: [(&str, DropReason, &str); 2] = [
     ("port-tx", HandoffFull, "the ring between two workers, which the engine has"),
@@ -200,6 +299,8 @@ fn every_declared_reason_is_reached() {
     rows.extend(bridge().into_iter().map(|(reason, how)| (Some("bridge"), reason, how)));
     rows.extend(ip4_checks().into_iter().map(|(reason, how)| (None, reason, how)));
     rows.extend(crate::vlan::reasons().into_iter().map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))));
+    rows.extend(ip6_input().into_iter().map(|(reason, how)| (Some("ip6-input"), reason, how)));
+    rows.extend(ip6_others().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));
     rows.extend(others().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));
     for (node, reason, how) in rows {
         let router = reach(node.unwrap_or("ip4-input"), reason, how);

@@ -11,14 +11,22 @@
 //!  198.18.0.0/24 blackhole              198.19.0.0/24 via 10.0.2.9    198.19.1.0/24 via 10.0.2.10
 //! ```
 //!
+//! IPv6 beside it, where an interface is routed: 2001:db8:N::1/64 and fe80::N, N being the interface's number,
+//! with neighbours ::2 on each; east has ::3, ::9 (asked for) and ::10 (failed) too, and fe80::99 for the routes.
+//! 2001:db8:1::dad is still tentative; south advertises itself.
+//!
+//!  2001:db8:a::/48 via 2001:db8:2::2        2001:db8:b::/48 via 2001:db8:2::2 (3) and 2001:db8:3::2 (1)
+//!  2001:db8:c::/48 blackhole                2001:db8:d::/48 via 2001:db8:2::9    2001:db8:e::/48 via 2001:db8:2::10
+//!  2001:db8:f::/48 and 203.0.113.0/24 via fe80::99 on east, which is asked for; 192.0.2.0/24 via 2001:db8:2::2
+//!
 //! After every turn the balance and the pool are checked to the packet.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex};
 
-use ipnet::Ipv4Net;
+use ipnet::{Ipv4Net, Ipv6Net};
 use weir_buf::{DATA_ROOM, Hugepages, Pkt, PktCache, Pool, PoolConfig, Vector};
-use weir_fib::{Adjacency, Fib4Writer, Group, NeighborState, NexthopTable, Path};
+use weir_fib::{Adjacency, Fib4Writer, Fib6Writer, Group, NeighborState, NexthopTable, Path};
 use weir_graph::{DropMap, DropReason, Env, Graph, HoldLimits, TraceStep};
 use weir_nodes::{Entry, Event, IcmpLimit, PortTx, Tables, names, transmit};
 use weir_port::TxQueue;
@@ -26,7 +34,7 @@ use weir_port::interface::{Input, Interface, InterfaceCounters, Kind};
 use weir_ring::qsbr::Domain;
 use weir_ring::spsc::{self, Consumer, Producer};
 use weir_wire::MacAddr;
-use weir_wire::build::Ends;
+use weir_wire::build::{Ends, Ends6};
 
 pub(crate) const WEST: u32 = 1;
 pub(crate) const EAST: u32 = 2;
@@ -67,6 +75,24 @@ pub(crate) fn through(destination: &str) -> Ends {
         source_port: 4000,
         destination_port: 9,
         ttl: 64,
+    }
+}
+
+pub(crate) fn ip6(text: &str) -> [u8; 16] {
+    text.parse::<Ipv6Addr>().unwrap().octets()
+}
+
+/// From 2001:db8:1::2 behind `west`, through the router.
+pub(crate) fn through6(destination: &str) -> Ends6 {
+    Ends6 {
+        source_mac: their_mac(1, 2),
+        destination_mac: our_mac(WEST),
+        source: ip6("2001:db8:1::2"),
+        destination: ip6(destination),
+        source_port: 4000,
+        destination_port: 9,
+        hop_limit: 64,
+        flow_label: 0,
     }
 }
 
@@ -115,6 +141,7 @@ pub(crate) struct Router {
     pub(crate) tables: Tables,
     pub(crate) nexthops: NexthopTable,
     pub(crate) fib: Fib4Writer,
+    pub(crate) fib6: Fib6Writer,
     pub(crate) now: u64,
     /// Frames that each port takes a turn.
     pub(crate) room: Arc<Mutex<usize>>,
@@ -161,6 +188,7 @@ impl Router {
             tables: Tables::default(),
             nexthops: NexthopTable::new(),
             fib: Fib4Writer::new(&Domain::new(1)).unwrap(),
+            fib6: Fib6Writer::new(&Domain::new(1)).unwrap(),
             now: SECOND,
             room,
             taken: Vec::new(),
@@ -190,11 +218,15 @@ impl Router {
             let mtu = if matches!(index, EAST | RIGHT) { mtu } else { 1500 };
             let addresses: Vec<Ipv4Net> = addresses.iter().map(|text| text.parse().unwrap()).collect();
             self.connect(index, mtu, &addresses);
+            let addresses6: &[_] = if input == Input::Routed { &self.connect6(index, mtu) } else { &[] };
             let counters = Arc::new(InterfaceCounters::new(1));
             let interface = Interface {
                 mtu,
                 input,
                 addresses: addresses.iter().map(|net| (u32::from(net.addr()), net.prefix_len())).collect(),
+                addresses6: addresses6.into(),
+                tentative6: if index == WEST { [u128::from_be_bytes(ip6("2001:db8:1::dad"))].into() } else { [].into() },
+                advertises: index == SOUTH,
                 can_send: index != MUTE,
                 ..Interface::at_rest(index, name.into(), Kind::Port, our_mac(index), counters)
             };
@@ -202,8 +234,69 @@ impl Router {
         }
         self.tables.interfaces = interfaces;
         self.tables.fib4 = vec![self.fib.fib().clone()];
+        self.tables.fib6 = vec![self.fib6.fib().clone()];
         self.routes(mtu);
+        self.routes6(mtu);
         self.publish();
+    }
+
+    /// The IPv6 subnet of an interface, and its own addresses, which are returned.
+    fn connect6(&mut self, index: u32, mtu: u32) -> [(u128, u8); 2] {
+        let glean = self.nexthops.add_adjacency(Adjacency::glean(index, mtu, our_mac(index).0));
+        let local = self.nexthops.add_adjacency(Adjacency::local(index));
+        let own: Ipv6Addr = format!("2001:db8:{index}::1").parse().unwrap();
+        let link: Ipv6Addr = format!("fe80::{index}").parse().unwrap();
+        self.route6(Ipv6Net::new(own, 64).unwrap().trunc(), &[(glean, 1)]);
+        self.route6(Ipv6Net::from(own), &[(local, 1)]);
+        // The subnet-router anycast address (RFC 4291 section 2.6.1).
+        self.route6(Ipv6Net::from(Ipv6Net::new(own, 64).unwrap().network()), &[(local, 1)]);
+        [(own.into(), 64), (link.into(), 64)]
+    }
+
+    fn routes6(&mut self, mtu: u32) {
+        let [_, east, south, _] = [(WEST, 1500), (EAST, mtu), (SOUTH, 1500), (MUTE, 1500)]
+            .map(|(index, mtu)| self.neighbor6(index, &format!("2001:db8:{index}::2"), mtu));
+        self.neighbor6(EAST, "2001:db8:2::3", mtu);
+        let asked = self.neighbor6(EAST, "2001:db8:2::9", mtu);
+        let failed = self.neighbor6(EAST, "2001:db8:2::10", mtu);
+        self.set_neighbor(asked, NeighborState::Incomplete);
+        self.set_neighbor(failed, NeighborState::Failed);
+        let far = self.nexthops.add_adjacency(Adjacency::neighbor(EAST, address("fe80::99"), mtu, our_mac(EAST).0));
+        let hole = self.nexthops.add_adjacency(Adjacency::blackhole());
+        for (prefix, paths) in [
+            ("2001:db8:a::/48", &[(east, 1)][..]),
+            ("2001:db8:b::/48", &[(east, 3), (south, 1)]),
+            ("2001:db8:c::/48", &[(hole, 1)]),
+            ("2001:db8:d::/48", &[(asked, 1)]),
+            ("2001:db8:e::/48", &[(failed, 1)]),
+            ("2001:db8:f::/48", &[(far, 1)]),
+        ] {
+            self.route6(prefix.parse().unwrap(), paths);
+        }
+        // RFC 8950: IPv4 by IPv6 next hops.
+        self.route("203.0.113.0/24".parse().unwrap(), &[(far, 1)]);
+        self.route("192.0.2.0/24".parse().unwrap(), &[(east, 1)]);
+    }
+
+    /// Adds a reachable IPv6 neighbour and its host route; returns the adjacency.
+    pub(crate) fn neighbor6(&mut self, interface: u32, address: &str, mtu: u32) -> u32 {
+        let [.., host] = ip6(address);
+        let adjacency = Adjacency::neighbor(interface, self::address(address), mtu, our_mac(interface).0);
+        adjacency.set_neighbor(NeighborState::Reachable, their_mac(interface as u8, host).0);
+        let number = self.nexthops.add_adjacency(adjacency);
+        self.route6(Ipv6Net::from(address.parse::<Ipv6Addr>().unwrap()), &[(number, 1)]);
+        number
+    }
+
+    pub(crate) fn route6(&mut self, prefix: Ipv6Net, paths: &[(u32, u32)]) {
+        let paths = paths.iter().map(|&(adjacency, weight)| Path { weight, ..Path::to(adjacency) });
+        let group = self.nexthops.acquire(Group::new(paths).unwrap()).unwrap();
+        self.fib6.insert(prefix, group).unwrap();
+    }
+
+    /// The adjacency of a neighbour.
+    pub(crate) fn adjacency_of(&self, neighbor: &str) -> u32 {
+        self.nexthops.adjacencies().find(|(_, end)| end.address == address(neighbor)).unwrap().0
     }
 
     /// Connected subnets: the addresses, their directed broadcasts, and the subnet itself.

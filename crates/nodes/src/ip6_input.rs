@@ -1,0 +1,136 @@
+//! ip6-input: is this a sound IPv6 packet, and may it be forwarded at all?
+//!
+//! The fixed header (RFC 8200 section 3) and its addresses (RFC 4291). Extension headers are nobody's
+//! business but the destination's: hop-by-hop options may be passed by (RFC 8200 section 4, RFC 9673), and
+//! all others are for the receiver. What Ethernet padded behind the packet is cut off. The hop limit is
+//! looked at where a packet leaves (ip6-rewrite), since a packet for this router may arrive with any.
+//!
+//! Groups and link-local addresses need no route: what this router listens to goes to ip6-local from
+//! here, all else of that kind ends here.
+
+use weir_buf::{Flags, Pkt};
+use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+use weir_port::interface::Interface;
+use weir_wire::ipv6::{self, UNSPECIFIED};
+use weir_wire::{EtherType, EthernetHeader, IpProtocol, Ipv6Header};
+
+use crate::eth_input::{ETHERNET, Station};
+use crate::{Tables, ip4_input};
+
+pub(crate) struct Ip6Input;
+
+const IP6_LOOKUP: Next = Next(0);
+const IP6_LOCAL: Next = Next(1);
+
+impl Node<Tables> for Ip6Input {
+    const SPEC: NodeSpec = NodeSpec {
+        name: "ip6-input",
+        about: "Validates the IPv6 header and its addresses.",
+        nexts: &["ip6-lookup", "ip6-local"],
+        reasons: &[
+            DropReason::Ip6NotEnabled,
+            DropReason::Ip6Truncated,
+            DropReason::Ip6BadVersion,
+            DropReason::Ip6BadLength,
+            DropReason::Ip6MartianSource,
+            DropReason::Ip6MartianDestination,
+            DropReason::Ip6Multicast,
+            DropReason::Ip6GroupFrame,
+            DropReason::Ip6LinkLocal,
+        ],
+    };
+
+    #[inline(always)]
+    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+        for (packet, verdict) in packets.iter_mut().zip(verdicts) {
+            let interface = cx.world.interface(packet.interface());
+            *verdict = check(interface, packet).map_or_else(Verdict::drop, Verdict::to);
+        }
+        Outcome::Each
+    }
+}
+
+/// Whether IPv6 is what a vector mostly holds, as its first packet tells.
+#[inline(always)]
+pub(crate) fn comes_first(packets: &[Pkt]) -> bool {
+    let first = packets.first().and_then(|packet| EthernetHeader::read(packet.data()));
+    first.is_some_and(|(header, _)| header.ethertype() == EtherType::IPV6)
+}
+
+/// Bytes that a plain packet has at least, with its Ethernet header.
+const PLAIN: usize = ETHERNET + Ipv6Header::LEN;
+
+/// For eth-input: whether this is a whole frame for this station with a plain packet that may be forwarded. If so, the
+/// packet is ready for ip6-lookup; a group frame never is.
+#[inline(always)]
+pub(crate) fn plain(interface: &Interface, station: Station, packet: &mut Pkt) -> bool {
+    let Some(frame) = packet.data().first_chunk::<PLAIN>() else { return false };
+    let Some((ethernet, l3)) = EthernetHeader::read(frame) else { return false };
+    let Some((header, _)) = Ipv6Header::read(l3) else { return false };
+    let (bytes, total) = (packet.len() - ETHERNET, Ipv6Header::LEN + header.payload_len() as usize);
+    let ours = station.is_meant_by(frame) & (ethernet.ethertype() == EtherType::IPV6) & !packet.is_chained();
+    if !(ours & is_plain(header) & !interface.addresses6.is_empty()) || total > bytes {
+        return false;
+    }
+    packet.set_l3_offset(ETHERNET);
+    packet.set_flags(Flags::PLAIN_IP6);
+    if total != bytes {
+        let _ = packet.set_len(ETHERNET + total);
+    }
+    true
+}
+
+/// The usual case: between two addresses that are neither groups nor link-local nor special. What passes
+/// here and has a fitting length passes [`check`] too, and goes on to ip6-lookup.
+#[inline(always)]
+fn is_plain(header: &Ipv6Header) -> bool {
+    // `::/8` holds all that is special, `fe00::/8` what is link-local, `ff00::/8` groups: two more make 0 to 2.
+    let odd = |address: &[u8; 16]| address[0].wrapping_add(2) <= 2;
+    // A payload of no length is empty, or a jumbogram's (RFC 2675).
+    (header.version() == 6) & !odd(&header.source) & !odd(&header.destination) & (header.payload_len() != 0)
+}
+
+#[inline(never)]
+fn check(interface: Option<&Interface>, packet: &mut Pkt) -> Result<Next, DropReason> {
+    let bytes = packet.total_len().saturating_sub(packet.l3_offset());
+    let Some(interface) = interface.filter(|interface| !interface.addresses6.is_empty()) else { return Err(DropReason::Ip6NotEnabled) };
+    let Some((header, _)) = Ipv6Header::read(packet.l3()) else { return Err(DropReason::Ip6Truncated) };
+    if header.version() != 6 {
+        return Err(DropReason::Ip6BadVersion);
+    }
+    let total = Ipv6Header::LEN + usize::from(header.payload_len());
+    if total > bytes || (header.payload_len() == 0 && header.next_header() == IpProtocol::HOP_BY_HOP) {
+        return Err(DropReason::Ip6BadLength);
+    }
+    let next = way(interface, header, packet.flags().any(Flags::MULTICAST | Flags::BROADCAST))?;
+    if total < bytes {
+        ip4_input::shorten(packet, total);
+    }
+    Ok(next)
+}
+
+/// What the addresses say.
+fn way(interface: &Interface, header: &Ipv6Header, group_frame: bool) -> Result<Next, DropReason> {
+    let (source, destination) = (&header.source, &header.destination);
+    if ipv6::is_forbidden_source(source) {
+        return Err(DropReason::Ip6MartianSource);
+    }
+    if ipv6::is_forbidden_destination(destination) {
+        return Err(DropReason::Ip6MartianDestination);
+    }
+    if ipv6::is_multicast(destination) {
+        return if interface.listens6(destination) { Ok(IP6_LOCAL) } else { Err(DropReason::Ip6Multicast) };
+    }
+    // Only who asks a group whether an address is free has none himself (RFC 4862 section 5.4.2).
+    if *source == UNSPECIFIED {
+        return Err(DropReason::Ip6MartianSource);
+    }
+    if group_frame {
+        return Err(DropReason::Ip6GroupFrame);
+    }
+    if ipv6::is_link_local(destination) {
+        let ours = interface.owns6(u128::from_be_bytes(*destination));
+        return if ours { Ok(IP6_LOCAL) } else { Err(DropReason::Ip6LinkLocal) };
+    }
+    Ok(IP6_LOOKUP)
+}

@@ -1,0 +1,155 @@
+//! ip6-lookup: destination to group, group to adjacency.
+//!
+//! As ip4-lookup: a plain packet for a neighbour that is known is rewritten in the same pass and leaves
+//! from here; ip6-rewrite gets all else. The table is asked for the whole vector at once, level by level,
+//! so that the loads of 256 packets overlap.
+//!
+//! A packet from a link-local address reaches own addresses only: it must not leave its link (RFC 4291
+//! section 2.5.6).
+
+use std::hint::cold_path;
+
+use weir_buf::{Flags, Pkt, VECTOR};
+use weir_fib::{AdjacencyKind, NexthopView};
+use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+use weir_wire::{Ipv6Header, ipv6};
+
+use crate::icmp6_error::{BEYOND_SCOPE, HOP_LIMIT, NO_ROUTE, complain};
+use crate::ip4_lookup::Exits;
+use crate::{Tables, each, flow_hash6, ip6_rewrite};
+
+pub(crate) struct Ip6Lookup {
+    destinations: Box<[u128; VECTOR]>,
+    groups: Box<[u32; VECTOR]>,
+}
+
+impl Default for Ip6Lookup {
+    fn default() -> Ip6Lookup {
+        Ip6Lookup { destinations: Box::new([0; VECTOR]), groups: Box::new([0; VECTOR]) }
+    }
+}
+
+const IP6_REWRITE: Next = Next(0);
+const IP6_LOCAL: Next = Next(1);
+const IP6_GLEAN: Next = Next(2);
+const ICMP6_ERROR: Next = Next(3);
+
+impl Node<Tables> for Ip6Lookup {
+    const SPEC: NodeSpec = NodeSpec {
+        name: "ip6-lookup",
+        about: "Finds the longest matching IPv6 prefix and chooses among its paths by flow.",
+        nexts: &["ip6-rewrite", "ip6-local", "ip6-glean", "icmp6-error"],
+        reasons: &[DropReason::Blackhole],
+    };
+
+    #[inline(always)]
+    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+        let nexthops = cx.world.nexthops.view();
+        verdicts.fill(Verdict::OUT);
+        let mut exits = Exits::default();
+        self.look_up(cx.world, packets);
+        let groups = &self.groups;
+        each::frame(packets, |place, packet| {
+            let group = groups[place % VECTOR];
+            if let Some(interface) = forward(nexthops, packet, group) {
+                return exits.note(interface);
+            }
+            cold_path();
+            match settle(nexthops, packet, group) {
+                Verdict::OUT => exits.note(packet.aux()),
+                elsewhere => {
+                    exits.odd = true;
+                    verdicts[place] = elsewhere;
+                }
+            }
+        });
+        exits.outcome()
+    }
+}
+
+#[inline(always)]
+fn destination_of(packet: &Pkt) -> u128 {
+    Ipv6Header::read(packet.l3()).map_or(0, |(header, _)| u128::from_be_bytes(header.destination))
+}
+
+/// What is plain and goes to a group's only neighbour is rewritten on the spot, by ip6-rewrite's own rules.
+/// Returns the interface; `None`, and nothing is changed, for all else.
+#[inline(always)]
+fn forward(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Option<u32> {
+    if !packet.flags().any(Flags::PLAIN_IP6) {
+        return None;
+    }
+    ip6_rewrite::plain(nexthops.only_neighbor(group)?, packet)
+}
+
+/// Chooses among several paths, and finds a node for what cannot leave from here.
+#[inline(never)]
+fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
+    let number = nexthops.choose(group, || hash(packet));
+    let adjacency = nexthops.adjacency(number);
+    let kind = adjacency.map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind);
+    if let (AdjacencyKind::Neighbor, Some(adjacency)) = (kind, adjacency)
+        && packet.flags().any(Flags::PLAIN_IP6)
+        && ip6_rewrite::plain(adjacency, packet).is_some()
+    {
+        return Verdict::OUT;
+    }
+    packet.set_aux(number);
+    packet.clear_flags(Flags::PLAIN_IP6);
+    match kind {
+        AdjacencyKind::Local => Verdict::to(IP6_LOCAL),
+        AdjacencyKind::Neighbor | AdjacencyKind::Glean if stays_on_link(packet) => {
+            complain(packet, BEYOND_SCOPE, 0);
+            Verdict::to(ICMP6_ERROR)
+        }
+        AdjacencyKind::Neighbor => Verdict::to(IP6_REWRITE),
+        // Nobody is asked for on behalf of a packet that may not go on.
+        AdjacencyKind::Glean if ip6_rewrite::is_expired(packet) => {
+            complain(packet, HOP_LIMIT, 0);
+            Verdict::to(ICMP6_ERROR)
+        }
+        AdjacencyKind::Glean => Verdict::to(IP6_GLEAN),
+        AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
+        AdjacencyKind::Drop => {
+            complain(packet, NO_ROUTE, 0);
+            Verdict::to(ICMP6_ERROR)
+        }
+    }
+}
+
+/// Whether a packet may not leave the link it came from.
+fn stays_on_link(packet: &Pkt) -> bool {
+    Ipv6Header::read(packet.l3()).is_some_and(|(header, _)| ipv6::is_link_local(&header.source))
+}
+
+impl Ip6Lookup {
+    /// The groups of a vector, level by level.
+    #[inline(always)]
+    fn look_up(&mut self, tables: &Tables, packets: &[Pkt]) {
+        let count = packets.len().min(VECTOR);
+        for (packet, destination) in packets.iter().zip(self.destinations.iter_mut()) {
+            *destination = destination_of(packet);
+        }
+        let (destinations, groups) = (&self.destinations[..count], &mut self.groups[..count]);
+        match &tables.fib6[..] {
+            [only] => only.lookup_batch(destinations, groups),
+            _ => {
+                for ((packet, &destination), group) in packets.iter().zip(destinations).zip(groups) {
+                    *group = tables.fib6_of(packet.interface()).map_or(0, |fib| fib.lookup(destination));
+                }
+            }
+        }
+    }
+}
+
+/// The flow's hash, computed once.
+#[inline(never)]
+fn hash(packet: &mut Pkt) -> u32 {
+    if packet.flags().any(Flags::HASHED) {
+        return packet.meta().flow_hash;
+    }
+    let hash = flow_hash6(packet.l3());
+    packet.meta_mut().flow_hash = hash;
+    packet.set_flags(Flags::HASHED);
+    hash
+}
