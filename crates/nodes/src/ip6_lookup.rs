@@ -110,7 +110,7 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
         }
         AdjacencyKind::Glean => Verdict::to(IP6_GLEAN),
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
-        AdjacencyKind::Drop => {
+        AdjacencyKind::Drop | AdjacencyKind::Labelled | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
             complain(packet, NO_ROUTE, 0);
             Verdict::to(ICMP6_ERROR)
         }
