@@ -41,10 +41,12 @@ test: setup
 	$(CARGO) run -q --locked -p xtask -- deps-check
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked -q
 	$(CARGO) test --workspace --locked
+	$(CARGO) run -q --locked -p xtask -- instructions
 
 test-long: test build
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/loom" $(CARGO) test -p weir-ring --release --locked
 	WEIR_LONG=1 $(CARGO) test --workspace --release --locked
 	$(CARGO) test -p weir --release --locked --test python_client --test schemathesis -- --ignored
 	packaging/test $(WEIR)
+	$(CARGO) run -q --locked -p xtask -- instructions $(WEIR)
 	$(WEIR) bench

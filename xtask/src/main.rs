@@ -1,9 +1,11 @@
-//! Chores of the project: `cargo xtask deps-check`, `cargo xtask scenario make [NAME]`.
+//! Chores of the project: `cargo xtask deps-check`, `cargo xtask instructions` (its own file), `cargo xtask scenario make [NAME]`.
 //!
 //! Every crate lives on a floor and may use crates of lower floors only. The table below is the plan
 //! of the house; what cargo says about the real dependencies is held against it.
 
 #![forbid(unsafe_code)]
+
+mod instructions;
 
 use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
@@ -26,10 +28,11 @@ const WITHIN: [(&str, &str); 1] = [("weir-buf", "weir-cpu")];
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("deps-check") => deps_check(),
+        Some("instructions") => instructions::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         // Built only when asked for: it brings the whole router along.
         Some("scenario") => run_cargo(&["run", "-q", "-p", "weir-testkit", "--bin", "scenario", "--"]),
         _ => {
-            eprintln!("usage: cargo xtask deps-check | cargo xtask scenario make [NAME]...");
+            eprintln!("usage: cargo xtask deps-check | instructions [--because REASON] [PROGRAM] | cargo xtask scenario make [NAME]...");
             ExitCode::from(2)
         }
     }

@@ -25,6 +25,6 @@ mod scene;
 
 pub use case::Case;
 pub use load::FibLoad;
-pub use measure::{BenchError, Effort, run_case};
+pub use measure::{BenchError, Effort, run_case, run_untimed};
 pub use report::{CaseResult, Found, Machine, Report};
 pub use rig::CheckError;

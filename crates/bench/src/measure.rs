@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use weir_buf::PoolError;
+use weir_buf::{PoolError, VECTOR};
 use weir_fib::FibError;
 use weir_telemetry::sampler::SampleSource;
 
@@ -71,6 +71,23 @@ pub fn run_case(case: Case, effort: Effort, mut progress: impl FnMut(&str)) -> R
             Ok((vec![Found::Load(found)], hugepages))
         }
     }
+}
+
+/// Runs a case without sFlow for whoever counts instructions from outside: a warm-up, then so many vectors, each in
+/// a call of `Rig::measured_turn`. `None` for a case that is not of packets.
+///
+/// # Errors
+/// When there is no memory.
+pub fn run_untimed(case: Case, turns: usize) -> Result<Option<usize>, BenchError> {
+    let Kind::Packets { set, .. } = case.kind else { return Ok(None) };
+    // Full tables are thinned: a twentieth is still looked up as a full one.
+    let mut scene = Scene::new(20).map_err(BenchError::Fib)?;
+    set(&mut scene);
+    let (mut rig, _samples) = Rig::new(&mut scene, 7).map_err(BenchError::Pool)?;
+    (0..turns).for_each(|_| {
+        rig.turn(false);
+    });
+    Ok(Some(turns * VECTOR))
 }
 
 /// Off and at every rate.

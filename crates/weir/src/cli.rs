@@ -196,6 +196,9 @@ pub(crate) struct BenchArgs {
     /// Cases to measure; none = all
     #[arg(value_name = "CASE")]
     pub(crate) cases: Vec<String>,
+    /// Run so many vectors of each case and measure nothing, for who counts instructions from outside
+    #[arg(long, hide = true, value_name = "COUNT")]
+    pub(crate) untimed: Option<usize>,
     /// Print one JSON object
     #[arg(long, global = true)]
     pub(crate) json: bool,

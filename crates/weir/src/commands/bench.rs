@@ -15,6 +15,9 @@ pub(crate) fn execute(args: &BenchArgs, to: &mut dyn Write) -> Result<(), Failur
         return afxdp(afxdp_args, args.json, to);
     }
     let cases = chosen(&args.cases)?;
+    if let Some(turns) = args.untimed {
+        return untimed(&cases, if args.cases.is_empty() { 0 } else { turns }, to);
+    }
     let (mut results, mut hugepages) = (Vec::new(), true);
     for case in cases {
         let progress = |what: &str| {
@@ -62,6 +65,16 @@ fn afxdp(args: AfxdpArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure>
         writeln!(to, "{}", serde_json::to_string_pretty(&report).map_err(Failure::said)?)?;
     } else {
         bench::write_table(&report, to)?;
+    }
+    Ok(())
+}
+
+/// Without names of cases: which there are.
+fn untimed(cases: &[Case], turns: usize, to: &mut dyn Write) -> Result<(), Failure> {
+    for &case in cases {
+        if let Some(packets) = weir_bench::run_untimed(case, turns).map_err(Failure::said)? {
+            writeln!(to, "{} {packets}", case.name())?;
+        }
     }
     Ok(())
 }
