@@ -20,6 +20,7 @@ use weir_port::{LinkState, Port, TxQueue};
 use weir_ring::qsbr::{Domain, Published};
 use weir_wire::{MacAddr, build};
 
+use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
@@ -125,6 +126,7 @@ pub(crate) struct Control {
     pub(crate) events: EventBus,
     pub(crate) next_worker: usize,
     pub(crate) log: Option<LogControl>,
+    pub(crate) captures: Captures,
     /// Set where a test breathes for the router.
     pub(crate) trial: Option<Trial>,
     pub(crate) due: Due,
@@ -134,6 +136,8 @@ pub(crate) struct Control {
 
 /// sFlow's tap is the first of the graph.
 pub(crate) const SFLOW_TAP: u32 = 1;
+/// The captures' is the second.
+pub(crate) const CAPTURE_TAP: u32 = 2;
 
 impl Control {
     /// The configured state of an interface.
@@ -165,8 +169,13 @@ impl Control {
         };
         let sampled = wanted.sflow && up;
         let mut features = Features::default().with(Feature::MacVlan);
-        if sampled {
+        let rx_taps = self.captures.rx_taps(attached.index) | if sampled { SFLOW_TAP } else { 0 };
+        let tx_taps = self.captures.tx_taps(attached.index);
+        if rx_taps != 0 {
             features = features.with(Feature::RxTap);
+        }
+        if tx_taps != 0 {
+            features = features.with(Feature::TxTap);
         }
         if input == Input::Routed {
             features = features.with(Feature::Lookup);
@@ -178,7 +187,8 @@ impl Control {
             input,
             addresses: wanted.addresses.iter().map(|net| (u32::from(net.addr()), net.prefix_len())).collect(),
             features,
-            rx_taps: if sampled { SFLOW_TAP } else { 0 },
+            rx_taps,
+            tx_taps,
             can_send: up && attached.link.up && attached.tx_queues > 0,
             ..Interface::at_rest(attached.index, name.into(), kind, mac, attached.counters.clone())
         };

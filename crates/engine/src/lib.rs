@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod capture;
 mod changes;
 mod clock;
 mod control;
