@@ -36,6 +36,9 @@ impl Flags {
     /// The packet is plain IPv6 between two hosts, validated.
     pub const PLAIN_IP6: Flags = Flags(1 << 10);
 
+    /// `Meta::table` is valid: the packet is routed by that table, whatever its interface's is.
+    pub const TABLED: Flags = Flags(1 << 11);
+
     /// With the bits of `other`; for constants.
     #[inline(always)]
     #[must_use]
@@ -94,7 +97,7 @@ impl BitAnd for Flags {
 pub struct Meta {
     /// Nanoseconds of the router's clock when the packet came in (`Flags::TIMED`).
     pub ingress_time: u64,
-    /// Routing table (VRF) that looks the packet up.
+    /// Routing table (VRF) that looks the packet up (`Flags::TABLED`).
     pub table: u32,
     /// Hash over the flow's addresses and ports (`Flags::HASHED`).
     pub flow_hash: u32,

@@ -91,7 +91,7 @@ impl LabelEntry {
     }
 }
 
-type Block = Box<[AtomicU32]>;
+type Block = Box<[AtomicU32; BLOCK]>;
 
 /// The table of incoming labels.
 pub struct Lfib {
@@ -111,7 +111,7 @@ impl Lfib {
     pub fn lookup(&self, label: u32) -> LabelEntry {
         let Some(block) = self.root.get(label as usize / BLOCK).and_then(OnceLock::get) else { return LabelEntry::NONE };
         // Acquire, so that whoever sees an entry sees what was published before it.
-        LabelEntry(block.get(label as usize % BLOCK).map_or(0, |entry| entry.load(Ordering::Acquire)))
+        LabelEntry(block[label as usize % BLOCK].load(Ordering::Acquire))
     }
 
     /// Sets a label's entry; returns the one before. `None`, and nothing is done, beyond 20 bits. For the one hand
@@ -121,8 +121,8 @@ impl Lfib {
         if place.get().is_none() && !entry.is_set() {
             return Some(LabelEntry::NONE);
         }
-        let block = place.get_or_init(|| (0..BLOCK).map(|_| AtomicU32::new(0)).collect());
-        block.get(label as usize % BLOCK).map(|old| LabelEntry(old.swap(entry.0, Ordering::AcqRel)))
+        let block = place.get_or_init(|| Box::new([const { AtomicU32::new(0) }; BLOCK]));
+        Some(LabelEntry(block[label as usize % BLOCK].swap(entry.0, Ordering::AcqRel)))
     }
 
     /// All labels that are set, in order.
@@ -218,7 +218,6 @@ impl Labelled {
     }
 
     /// The entry that a swap writes when it is only one and all else of it comes from the label before.
-    #[inline(always)]
     #[must_use]
     pub fn only_swap(&self) -> Option<u32> {
         self.single.then_some(self.entries[0])

@@ -18,21 +18,28 @@ use crate::{Adjacency, AdjacencyKind};
 /// The adjacency, and the group, of what has no route.
 pub const DROP: u32 = 0;
 
-type Buckets = [u32; MAX_BUCKETS];
+/// The adjacencies of a group of several paths.
+#[derive(Clone, Debug)]
+struct Buckets {
+    /// How many there are, less one; a power of two less one.
+    mask: u32,
+    table: [u32; MAX_BUCKETS],
+}
 
-/// A group as workers read it.
+/// A group as workers read it, in half a cache line.
 #[derive(Clone, Debug, Default)]
+#[repr(align(32))]
 struct GroupEntry {
     /// The adjacency of bucket 0, and of all when there is one path.
     first: u32,
-    /// Number of buckets less one; they are a power of two.
-    mask: u16,
+    /// The label stack entry that a swap writes, when all packets get one label and go to `below`; else 0.
+    swap: u32,
     buckets: Option<Arc<Buckets>>,
     /// The neighbour that all packets go to, when there is one bucket and it leads to one; put in when
     /// the snapshot is made.
     neighbor: Option<Arc<Adjacency>>,
-    /// The same for one with labels.
-    labelled: Option<Arc<Adjacency>>,
+    /// The neighbour below the label of `swap`.
+    below: Option<Arc<Adjacency>>,
 }
 
 const _: () = assert!(size_of::<GroupEntry>() == 32);
@@ -46,7 +53,7 @@ impl GroupEntry {
         }
         let mut table = [DROP; MAX_BUCKETS];
         table.iter_mut().zip(buckets).for_each(|(place, &bucket)| *place = bucket);
-        GroupEntry { first, mask: count as u16 - 1, buckets: Some(Arc::new(table)), ..GroupEntry::default() }
+        GroupEntry { first, buckets: Some(Arc::new(Buckets { mask: count as u32 - 1, table })), ..GroupEntry::default() }
     }
 }
 
@@ -73,7 +80,7 @@ impl<'a> NexthopView<'a> {
         let Some(entry) = self.groups.get(group as usize) else { return DROP };
         match &entry.buckets {
             None => entry.first,
-            Some(buckets) => buckets[(hash() & u32::from(entry.mask)) as usize % MAX_BUCKETS],
+            Some(buckets) => buckets.table[(hash() & buckets.mask) as usize % MAX_BUCKETS],
         }
     }
 
@@ -89,7 +96,17 @@ impl<'a> NexthopView<'a> {
     #[inline(always)]
     #[must_use]
     pub fn only_labelled(self, group: u32) -> Option<&'a Labelled> {
-        self.groups.get(group as usize)?.labelled.as_deref()?.labelled()
+        let entry = self.groups.get(group as usize)?;
+        if entry.buckets.is_some() { None } else { self.adjacency(entry.first)?.labelled() }
+    }
+
+    /// The one label that all packets of a group get in the place of theirs, as an entry without class, bottom and time
+    /// to live, and the neighbour that they go to; `None` for a group that does anything else.
+    #[inline(always)]
+    #[must_use]
+    pub fn only_swap(self, group: u32) -> Option<(u32, &'a Adjacency)> {
+        let entry = self.groups.get(group as usize)?;
+        Some((entry.swap, entry.below.as_deref()?))
     }
 
     /// As [`Nexthops::adjacency`].
@@ -141,7 +158,7 @@ impl Nexthops {
     #[must_use]
     pub fn buckets(&self, group: u32) -> &[u32] {
         match self.groups.get(group as usize) {
-            Some(GroupEntry { mask, buckets: Some(buckets), .. }) => &buckets[..(*mask as usize + 1).min(MAX_BUCKETS)],
+            Some(GroupEntry { buckets: Some(buckets), .. }) => &buckets.table[..(buckets.mask as usize + 1).min(MAX_BUCKETS)],
             Some(entry) => std::slice::from_ref(&entry.first),
             None => &[DROP],
         }
@@ -210,13 +227,16 @@ impl NexthopTable {
     /// What workers shall read from now on. Cheap when nothing has changed since the last call.
     #[must_use]
     pub fn snapshot(&mut self) -> Nexthops {
-        let only = |entry: &GroupEntry, kind: AdjacencyKind| {
+        let only = |entry: &GroupEntry| {
             let end = self.adjacencies.get(entry.first as usize)?.as_ref()?;
-            (entry.buckets.is_none() && end.adjacency.kind == kind).then(|| end.adjacency.clone())
+            entry.buckets.is_none().then_some(&end.adjacency)
         };
         let settle = |entry: &GroupEntry| GroupEntry {
-            neighbor: only(entry, AdjacencyKind::Neighbor),
-            labelled: only(entry, AdjacencyKind::Labelled),
+            neighbor: only(entry).filter(|only| only.kind == AdjacencyKind::Neighbor).cloned(),
+            swap: only(entry).and_then(|only| only.labelled()?.only_swap()).unwrap_or(0),
+            below: only(entry)
+                .and_then(|only| only.labelled().filter(|labels| labels.only_swap().is_some()))
+                .map(|labels| labels.below.clone()),
             ..entry.clone()
         };
         let make = || Nexthops {

@@ -128,6 +128,13 @@ reasons! {
     TxDown "tx-down" Warning "The port that the packet should leave by is down or cannot send.";
     NoHeadroom "no-headroom" Error "The packet's buffer has no room in front for what should be put there.";
     NoBuffer "no-buffer" Error "The packet pool is empty.";
+    MplsNotEnabled "mpls-not-enabled" Info "A labelled packet on an interface without MPLS, or to a group.";
+    MplsBadStack "mpls-bad-stack" Warning "The label stack is cut off, has no bottom or is too deep.";
+    MplsReservedLabel "mpls-reserved-label" Warning "The top label is a special one that may not be there or that this router does not speak.";
+    MplsRouterAlert "mpls-router-alert" Info "A labelled packet for the router's own attention, which nobody here pays.";
+    MplsUnknownLabel "mpls-unknown-label" Info "No entry has the packet's top label.";
+    MplsNotBottom "mpls-not-bottom" Warning "The label that ends here has others below it.";
+    MplsBadPayload "mpls-bad-payload" Warning "What lies under the last label is not what it stands for.";
     LoopLimit "loop-limit" Error "The packet went through more nodes than any path has.";
     Stopped "stopped" Info "The router stopped while the packet was inside.";
 }

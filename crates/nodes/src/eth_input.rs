@@ -23,7 +23,7 @@ use weir_port::sub_interface::{SubInterfaces, TagChange, TagStack};
 use weir_wire::vlan::{Outer, TAG_LEN};
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
 
-use crate::interface_input::{ARP_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, Intake, NEXTS};
+use crate::interface_input::{ARP_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, Intake, MPLS_INPUT, MPLS_LOOKUP, NEXTS};
 use crate::ip4_lookup::Exits;
 use crate::ip4_straight::{self, Straight};
 use crate::tagging::change_tags;
@@ -60,6 +60,7 @@ impl Node<Tables> for EthInput {
         let (outcome, census) = match (interface.input, &interface.sub_interfaces) {
             (Input::Closed, _) => (Outcome::All(Verdict::drop(DropReason::InterfaceDown)), Census::of(packets)),
             (_, Some(shares)) => shared(cx, interface, shares, packets, verdicts),
+            (Input::Routed, None) if interface.mpls && starts_with_labels(packets) => labelled(interface, packets, verdicts),
             (Input::Routed, None) if ip6_input::comes_first(packets) => {
                 let station = Station::new(interface.mac);
                 let plain = |packet: &mut Pkt| ip6_input::plain(interface, station, packet);
@@ -243,6 +244,42 @@ fn routed(
     (outcome, Census { bytes: odd.bytes + plain_bytes, ..odd })
 }
 
+/// Whether a vector is best taken for labelled packets.
+#[inline(always)]
+fn starts_with_labels(packets: &[Pkt]) -> bool {
+    packets.first().and_then(|first| EthernetHeader::read(first.data())).is_some_and(|(header, _)| header.ethertype() == EtherType::MPLS)
+}
+
+/// An interface with MPLS and a vector of labelled packets: the usual ones go straight to mpls-lookup.
+#[inline(always)]
+fn labelled(interface: &Interface, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
+    let (mut plain_bytes, mut all_plain, mut odd) = (0, true, Census::default());
+    let station = Station::new(interface.mac);
+    verdicts.fill(Verdict::to(MPLS_LOOKUP));
+    each::frame(packets, |place, packet| {
+        if plain_mpls(station, packet) {
+            plain_bytes += packet.len() as u64;
+        } else {
+            all_plain = false;
+            verdicts[place] = route(interface, &mut odd, packet);
+        }
+    });
+    let outcome = if all_plain { Outcome::All(Verdict::to(MPLS_LOOKUP)) } else { Outcome::Each };
+    (outcome, Census { bytes: odd.bytes + plain_bytes, ..odd })
+}
+
+/// Bytes up to the end of the second entry, or of what lies under a single one.
+const TWO_LABELS: usize = ETHERNET + 8;
+
+/// Whether this is a whole frame for this station whose label stack ends at its first or second entry: what
+/// mpls-input would let through.
+#[inline(always)]
+fn plain_mpls(station: Station, packet: &Pkt) -> bool {
+    let Some(frame) = packet.data().first_chunk::<TWO_LABELS>() else { return false };
+    let ours = station.is_meant_by(frame) & (frame[12..14] == [0x88, 0x47]) & !packet.is_chained();
+    ours & ((frame[ETHERNET + 2] | frame[ETHERNET + 6]) & 1 != 0)
+}
+
 /// A station's address, ready to be compared with the first bytes of frames in one step.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Station(u64);
@@ -307,6 +344,7 @@ pub(crate) fn route_one(interface: &Interface, packet: &mut Pkt) -> Verdict {
         EtherType::IPV6 if ip6_input::plain(interface, station, packet) => Verdict::to(IP6_LOOKUP),
         EtherType::IPV6 => Verdict::to(IP6_INPUT),
         EtherType::ARP => Verdict::to(ARP_INPUT),
+        EtherType::MPLS => Verdict::to(MPLS_INPUT),
         _ => Verdict::drop(DropReason::UnknownEthertype),
     }
 }

@@ -88,7 +88,7 @@ impl Node<Tables> for Icmp4Error {
 }
 
 /// RFC 1812 4.3.2.7: what must never be answered with an error.
-fn deserves_answer(packet: &Pkt) -> bool {
+pub(crate) fn deserves_answer(packet: &Pkt) -> bool {
     let Some((header, _)) = Ipv4Header::read(packet.l3()) else { return false };
     let icmp_error = header.protocol() == IpProtocol::ICMP && {
         let kind = packet.l3().get(header.header_len()).copied();
@@ -111,11 +111,20 @@ fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
     made.set_interface(packet.interface());
     made.set_l3_offset(ETHERNET);
     made.set_flags(Flags::ORIGINATED);
+    stay_in_table(packet, &mut made);
     cx.originate(made, IP4_LOOKUP);
 }
 
+/// What answers a packet that a label led to a table goes by that table too.
+pub(crate) fn stay_in_table(packet: &Pkt, made: &mut Pkt) {
+    if packet.flags().any(Flags::TABLED) {
+        made.meta_mut().table = packet.meta().table;
+        made.set_flags(Flags::TABLED);
+    }
+}
+
 /// The address to speak from: that of the interface the packet came in on, nearest to the receiver.
-fn own_address(tables: &Tables, interface: u32, towards: u32) -> Option<u32> {
+pub(crate) fn own_address(tables: &Tables, interface: u32, towards: u32) -> Option<u32> {
     let interface = tables.interface(interface)?;
     interface.source_for(towards).or_else(|| interface.addresses.first().map(|&(own, _)| own))
 }

@@ -105,7 +105,7 @@ impl Node<Tables> for Icmp6Error {
 }
 
 /// Section 2.4 e: what must never be answered with an error.
-fn deserves_answer(packet: &Pkt, message: u16) -> bool {
+pub(crate) fn deserves_answer(packet: &Pkt, message: u16) -> bool {
     let Some((header, _)) = Ipv6Header::read(packet.l3()) else { return false };
     let group = ipv6::is_multicast(&header.destination) || packet.flags().any(Flags::MULTICAST | Flags::BROADCAST);
     let nobody = header.source == ipv6::UNSPECIFIED || ipv6::is_multicast(&header.source);

@@ -20,13 +20,16 @@ use crate::{Tables, each};
 pub(crate) struct InterfaceInput;
 
 /// Where frames go from here and from eth-input.
-pub(crate) const NEXTS: &[&str] = &["ip4-input", "arp-input", "ip4-lookup", "bridge", "ip6-input", "ip6-lookup"];
+pub(crate) const NEXTS: &[&str] =
+    &["ip4-input", "arp-input", "ip4-lookup", "bridge", "ip6-input", "ip6-lookup", "mpls-input", "mpls-lookup"];
 pub(crate) const IP4_INPUT: Next = Next(0);
 pub(crate) const ARP_INPUT: Next = Next(1);
 pub(crate) const IP4_LOOKUP: Next = Next(2);
 pub(crate) const BRIDGE: Next = Next(3);
 pub(crate) const IP6_INPUT: Next = Next(4);
 pub(crate) const IP6_LOOKUP: Next = Next(5);
+pub(crate) const MPLS_INPUT: Next = Next(6);
+pub(crate) const MPLS_LOOKUP: Next = Next(7);
 
 /// What an earlier node knew of the packet and what is not true of the frame in it.
 const STALE: Flags = Flags::MULTICAST
@@ -35,7 +38,8 @@ const STALE: Flags = Flags::MULTICAST
     .with(Flags::HELD)
     .with(Flags::ORIGINATED)
     .with(Flags::PLAIN_IP4)
-    .with(Flags::PLAIN_IP6);
+    .with(Flags::PLAIN_IP6)
+    .with(Flags::TABLED);
 
 impl Node<Tables> for InterfaceInput {
     const SPEC: NodeSpec = NodeSpec {

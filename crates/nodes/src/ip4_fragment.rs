@@ -9,7 +9,6 @@ use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::{Ipv4Header, checksum};
 
 use crate::Tables;
-use crate::eth_input::ETHERNET;
 
 pub(crate) struct Ip4Fragment {
     /// Fragments in the making; kept, so that nothing is allocated for a packet.
@@ -37,7 +36,7 @@ impl Node<Tables> for Ip4Fragment {
     #[inline(always)]
     fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
-            *verdict = match fragment(cx, &mut self.made, packet) {
+            *verdict = match fragment(cx, &mut self.made, packet, IP4_REWRITE) {
                 Ok(()) => Verdict::to(IP4_REWRITE),
                 Err(reason) => Verdict::drop(reason),
             };
@@ -58,8 +57,10 @@ struct Cut {
     more: bool,
 }
 
-fn fragment(cx: &mut Cx<'_, Tables>, made: &mut Vec<Piece>, packet: &mut Pkt) -> Result<(), DropReason> {
-    let mtu = (packet.meta().argument as usize).min(DATA_ROOM - ETHERNET);
+/// Cuts a packet whose network header is at the packet's offset for it, into pieces of at most `Meta::argument`
+/// bytes; what stands before that header is repeated in each. The pieces go to `next`.
+pub(crate) fn fragment(cx: &mut Cx<'_, Tables>, made: &mut Vec<Piece>, packet: &mut Pkt, next: Next) -> Result<(), DropReason> {
+    let mtu = (packet.meta().argument as usize).min(DATA_ROOM.saturating_sub(packet.l3_offset()));
     let cut = Cut::of(packet).ok_or(DropReason::Ip4BadLength)?;
     let first = piece(mtu, cut.header_len)?;
     let mut later_header = cut.header;
@@ -72,7 +73,7 @@ fn fragment(cx: &mut Cx<'_, Tables>, made: &mut Vec<Piece>, packet: &mut Pkt) ->
     for mut twin in made.drain(..) {
         let len = later.min(cut.payload - at);
         twin.write(packet, &cut, &later_header[..later_len], at, len);
-        cx.originate(twin.0, IP4_REWRITE);
+        cx.originate(twin.0, next);
         at += len;
     }
     shorten(packet, &cut, first);
@@ -80,7 +81,7 @@ fn fragment(cx: &mut Cx<'_, Tables>, made: &mut Vec<Piece>, packet: &mut Pkt) ->
 }
 
 /// A packet under construction.
-struct Piece(Pkt);
+pub(crate) struct Piece(Pkt);
 
 fn take_spare(cx: &mut Cx<'_, Tables>, count: usize, made: &mut Vec<Piece>) -> Result<(), DropReason> {
     for _ in 0..count {
@@ -131,6 +132,7 @@ impl Piece {
         packet.set_aux(from.aux());
         packet.set_flags(from.flags().without(Flags::MARKED | Flags::TRACED | Flags::HASHED));
         packet.set_l3_offset(cut.l3);
+        packet.meta_mut().table = from.meta().table;
         let _ = packet.set_len(cut.l3 + header.len() + len);
         let data = packet.data_mut();
         from.copy_out(0, &mut data[..cut.l3]);

@@ -56,7 +56,7 @@ impl Ip4Glean {
     fn glean(&mut self, cx: &mut Cx<'_, Tables>, packet: &Pkt) -> Verdict {
         let Some(adjacency) = cx.world.nexthops.adjacency(packet.aux()) else { return Verdict::drop(DropReason::NoRoute) };
         let address = match adjacency.kind {
-            AdjacencyKind::Neighbor => adjacency.address,
+            AdjacencyKind::Neighbor | AdjacencyKind::Labelled => adjacency.address,
             _ => Ipv4Addr::from(Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.destination())).into(),
         };
         let interface = adjacency.interface;
@@ -74,7 +74,7 @@ impl Ip4Glean {
 }
 
 /// Sends an ARP request.
-fn ask(cx: &mut Cx<'_, Tables>, interface: u32, address: u32) {
+pub(crate) fn ask(cx: &mut Cx<'_, Tables>, interface: u32, address: u32) {
     let Some(out) = cx.world.interface(interface) else { return };
     let Some(source) = out.source_for(address) else { return };
     let Some(mut packet) = cx.alloc() else { return };

@@ -6,8 +6,8 @@
 
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_wire::Ipv4Header;
 use weir_wire::checksum;
+use weir_wire::{EthernetHeader, Ipv4Header};
 
 use crate::Tables;
 
@@ -57,6 +57,20 @@ pub(crate) fn is_plain(header: &Ipv4Header) -> bool {
 #[inline(always)]
 pub(crate) fn between_hosts(source: u8, destination: u8) -> bool {
     CLASS[usize::from(source)] | CLASS[usize::from(destination)] == UNICAST
+}
+
+/// Makes a whole packet behind an Ethernet header ready for ip4-lookup, if it is the usual case; else it is unchanged.
+pub(crate) fn ready(packet: &mut Pkt) -> bool {
+    let bytes = packet.len().saturating_sub(EthernetHeader::LEN);
+    let Some((header, _)) = packet.data().get(EthernetHeader::LEN..).and_then(Ipv4Header::read) else { return false };
+    let (total, destination) = (header.total_len() as usize, header.destination());
+    if packet.is_chained() || !is_plain(header) || !(Ipv4Header::LEN..=bytes).contains(&total) {
+        return false;
+    }
+    packet.set_aux(destination);
+    packet.set_flags(Flags::PLAIN_IP4);
+    packet.set_l3_offset(EthernetHeader::LEN);
+    packet.set_len(EthernetHeader::LEN + total)
 }
 
 #[inline(always)]

@@ -15,7 +15,7 @@ use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::Ipv4Header;
 
 use crate::icmp4_error::{NET_UNREACHABLE, complain};
-use crate::{Tables, each, flow_hash4, ip4_rewrite};
+use crate::{Tables, each, flow_hash4, ip4_rewrite, mpls};
 
 pub(crate) struct Ip4Lookup {
     destinations: Box<[u32; VECTOR]>,
@@ -139,20 +139,24 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
     let number = nexthops.choose(group, || hash(packet));
     let adjacency = nexthops.adjacency(number);
     let kind = adjacency.map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind);
-    if let (AdjacencyKind::Neighbor, Some(adjacency)) = (kind, adjacency)
-        && packet.flags().any(Flags::PLAIN_IP4)
-        && ip4_rewrite::plain(adjacency, packet).is_some()
-    {
-        return Verdict::OUT;
+    if let Some(adjacency) = adjacency.filter(|_| packet.flags().any(Flags::PLAIN_IP4)) {
+        let left = match (kind, adjacency.labelled()) {
+            (_, Some(labelled)) => mpls::plain4(labelled, packet),
+            (AdjacencyKind::Neighbor, None) => ip4_rewrite::plain(adjacency, packet),
+            _ => None,
+        };
+        if left.is_some() {
+            return Verdict::OUT;
+        }
     }
     packet.set_aux(number);
     packet.clear_flags(Flags::PLAIN_IP4);
     match kind {
-        AdjacencyKind::Neighbor => Verdict::to(IP4_REWRITE),
+        AdjacencyKind::Neighbor | AdjacencyKind::Labelled => Verdict::to(IP4_REWRITE),
         AdjacencyKind::Local => Verdict::to(IP4_LOCAL),
         AdjacencyKind::Glean => Verdict::to(IP4_GLEAN),
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
-        AdjacencyKind::Drop | AdjacencyKind::Labelled | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
+        AdjacencyKind::Drop | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
             complain(packet, NET_UNREACHABLE, 0);
             Verdict::to(ICMP4_ERROR)
         }
@@ -172,7 +176,7 @@ impl Ip4Lookup {
             [only] => only.lookup_batch(destinations, groups),
             _ => {
                 for ((packet, &destination), group) in packets.iter().zip(destinations).zip(groups) {
-                    *group = tables.fib4_of(packet.interface()).map_or(0, |fib| fib.lookup(destination));
+                    *group = tables.fib4_for(packet).map_or(0, |fib| fib.lookup(destination));
                 }
             }
         }

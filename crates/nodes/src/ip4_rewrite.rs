@@ -20,12 +20,13 @@ pub(crate) struct Ip4Rewrite;
 const IP4_FRAGMENT: Next = Next(0);
 const IP4_GLEAN: Next = Next(1);
 const ICMP4_ERROR: Next = Next(2);
+const MPLS_PUSH: Next = Next(3);
 
 impl Node<Tables> for Ip4Rewrite {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip4-rewrite",
         about: "Checks the MTU, takes a hop off the time to live and writes the MAC addresses.",
-        nexts: &["ip4-fragment", "ip4-glean", "icmp4-error"],
+        nexts: &["ip4-fragment", "ip4-glean", "icmp4-error", "mpls-push"],
         reasons: &[DropReason::Ip4Truncated, DropReason::NoRoute],
     };
 
@@ -72,7 +73,7 @@ pub(crate) fn head(adjacency: &Adjacency, len: usize, hops: u32, frame: &mut [u8
 /// [`weir_wire::checksum::decrement_ttl`] on the four bytes from the time to live to the checksum at once; `None`
 /// when that was the last hop.
 #[inline(always)]
-fn hop_taken(word: u32) -> Option<u32> {
+pub(crate) fn hop_taken(word: u32) -> Option<u32> {
     if word & 0xff <= 1 {
         return None;
     }
@@ -85,7 +86,8 @@ fn hop_taken(word: u32) -> Option<u32> {
 #[inline(never)]
 fn rewrite(tables: &Tables, packet: &mut Pkt) -> Verdict {
     let Some(adjacency) = tables.nexthops.adjacency(packet.aux()) else { return Verdict::drop(DropReason::NoRoute) };
-    let Some(destination) = adjacency.rewrite() else { return unresolved(adjacency.state(), packet) };
+    let end = adjacency.end();
+    let Some(destination) = end.rewrite() else { return unresolved(end.state(), packet) };
     if packet.total_len() - packet.l3_offset().min(packet.len()) > adjacency.mtu as usize {
         return too_long(adjacency.mtu, packet);
     }
@@ -98,6 +100,9 @@ fn rewrite(tables: &Tables, packet: &mut Pkt) -> Verdict {
             return Verdict::to(ICMP4_ERROR);
         }
         decrement_ttl(header);
+    }
+    if adjacency.labelled().is_some() {
+        return Verdict::to(MPLS_PUSH);
     }
     ethernet.destination = MacAddr(destination);
     ethernet.source = MacAddr(adjacency.source_mac);

@@ -10,7 +10,7 @@ use weir_fib::{NexthopView, SmallFib4};
 use weir_port::interface::{Feature, Features};
 use weir_wire::{EthernetHeader, Ipv4Header, MacAddr, checksum};
 
-use crate::{ip4_input, ip4_rewrite};
+use crate::{ip4_input, ip4_rewrite, mpls};
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = EthernetHeader::LEN;
@@ -59,7 +59,8 @@ impl<'a> Straight<'a> {
         if whole > len || whole < PLAIN {
             return None;
         }
-        let adjacency = self.nexthops.only_neighbor(self.fib.lookup(destination.swap_bytes()))?;
+        let group = self.fib.lookup(destination.swap_bytes());
+        let Some(adjacency) = self.nexthops.only_neighbor(group) else { return self.push(packet, group, whole) };
         let interface = ip4_rewrite::head(adjacency, whole, hops as u32, frame)?;
         if whole != len {
             // What Ethernet padded is cut off.
@@ -67,6 +68,14 @@ impl<'a> Straight<'a> {
         }
         packet.set_aux(interface);
         Some(interface)
+    }
+
+    /// The same where the group's packets get labels.
+    #[inline(never)]
+    fn push(self, packet: &mut Pkt, group: u32, whole: usize) -> Option<u32> {
+        let labelled = self.nexthops.only_labelled(group)?;
+        let _ = packet.set_len(whole);
+        mpls::plain4(labelled, packet)
     }
 }
 

@@ -15,7 +15,7 @@ use zerocopy::IntoBytes;
 use crate::eth_input::ETHERNET;
 use crate::ip4_glean::hold_key;
 use crate::recent::{self, Recent};
-use crate::{Event, Tables};
+use crate::{Event, Tables, ip4_glean};
 
 pub(crate) struct Ip6Glean {
     asked: Recent,
@@ -49,15 +49,19 @@ impl Node<Tables> for Ip6Glean {
 impl Ip6Glean {
     fn glean(&mut self, cx: &mut Cx<'_, Tables>, packet: &Pkt) -> Verdict {
         let Some(adjacency) = cx.world.nexthops.adjacency(packet.aux()) else { return Verdict::drop(DropReason::NoRoute) };
-        let address = match (adjacency.kind, adjacency.address) {
-            (AdjacencyKind::Neighbor, IpAddr::V6(address)) => address,
-            _ => Ipv6Header::read(packet.l3()).map_or(Ipv6Addr::UNSPECIFIED, |(header, _)| header.destination_addr()),
+        let address = match adjacency.kind {
+            AdjacencyKind::Neighbor | AdjacencyKind::Labelled => adjacency.address,
+            _ => Ipv6Header::read(packet.l3()).map_or(Ipv6Addr::UNSPECIFIED, |(header, _)| header.destination_addr()).into(),
         };
         let interface = adjacency.interface;
-        let key = hold_key(interface, address.into());
+        let key = hold_key(interface, address);
         if self.asked.is_new(recent::key(key), cx.now) {
-            cx.event(Event::Wanted { interface, address: address.into() });
-            ask(cx, interface, address.into());
+            cx.event(Event::Wanted { interface, address });
+            match address {
+                IpAddr::V6(address) => ask(cx, interface, address.into()),
+                // Below labels, the next hop may be an IPv4 one (RFC 4798).
+                IpAddr::V4(address) => ip4_glean::ask(cx, interface, address.into()),
+            }
         }
         cx.hold(key, IP6_LOOKUP)
     }

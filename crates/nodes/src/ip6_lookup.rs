@@ -16,7 +16,7 @@ use weir_wire::{Ipv6Header, ipv6};
 
 use crate::icmp6_error::{BEYOND_SCOPE, HOP_LIMIT, NO_ROUTE, complain};
 use crate::ip4_lookup::Exits;
-use crate::{Tables, each, flow_hash6, ip6_rewrite};
+use crate::{Tables, each, flow_hash6, ip6_rewrite, mpls};
 
 pub(crate) struct Ip6Lookup {
     destinations: Box<[u128; VECTOR]>,
@@ -88,21 +88,25 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
     let number = nexthops.choose(group, || hash(packet));
     let adjacency = nexthops.adjacency(number);
     let kind = adjacency.map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind);
-    if let (AdjacencyKind::Neighbor, Some(adjacency)) = (kind, adjacency)
-        && packet.flags().any(Flags::PLAIN_IP6)
-        && ip6_rewrite::plain(adjacency, packet).is_some()
-    {
-        return Verdict::OUT;
+    if let Some(adjacency) = adjacency.filter(|_| packet.flags().any(Flags::PLAIN_IP6)) {
+        let left = match (kind, adjacency.labelled()) {
+            (_, Some(labelled)) => mpls::plain6(labelled, packet),
+            (AdjacencyKind::Neighbor, None) => ip6_rewrite::plain(adjacency, packet),
+            _ => None,
+        };
+        if left.is_some() {
+            return Verdict::OUT;
+        }
     }
     packet.set_aux(number);
     packet.clear_flags(Flags::PLAIN_IP6);
     match kind {
         AdjacencyKind::Local => Verdict::to(IP6_LOCAL),
-        AdjacencyKind::Neighbor | AdjacencyKind::Glean if stays_on_link(packet) => {
+        AdjacencyKind::Neighbor | AdjacencyKind::Labelled | AdjacencyKind::Glean if stays_on_link(packet) => {
             complain(packet, BEYOND_SCOPE, 0);
             Verdict::to(ICMP6_ERROR)
         }
-        AdjacencyKind::Neighbor => Verdict::to(IP6_REWRITE),
+        AdjacencyKind::Neighbor | AdjacencyKind::Labelled => Verdict::to(IP6_REWRITE),
         // Nobody is asked for on behalf of a packet that may not go on.
         AdjacencyKind::Glean if ip6_rewrite::is_expired(packet) => {
             complain(packet, HOP_LIMIT, 0);
@@ -110,7 +114,7 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
         }
         AdjacencyKind::Glean => Verdict::to(IP6_GLEAN),
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
-        AdjacencyKind::Drop | AdjacencyKind::Labelled | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
+        AdjacencyKind::Drop | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
             complain(packet, NO_ROUTE, 0);
             Verdict::to(ICMP6_ERROR)
         }
@@ -135,7 +139,7 @@ impl Ip6Lookup {
             [only] => only.lookup_batch(destinations, groups),
             _ => {
                 for ((packet, &destination), group) in packets.iter().zip(destinations).zip(groups) {
-                    *group = tables.fib6_of(packet.interface()).map_or(0, |fib| fib.lookup(destination));
+                    *group = tables.fib6_for(packet).map_or(0, |fib| fib.lookup(destination));
                 }
             }
         }

@@ -16,12 +16,13 @@ pub(crate) struct Ip6Rewrite;
 
 const IP6_GLEAN: Next = Next(0);
 const ICMP6_ERROR: Next = Next(1);
+const MPLS_PUSH: Next = Next(2);
 
 impl Node<Tables> for Ip6Rewrite {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip6-rewrite",
         about: "Checks the MTU, takes a hop off the hop limit and writes the MAC addresses.",
-        nexts: &["ip6-glean", "icmp6-error"],
+        nexts: &["ip6-glean", "icmp6-error", "mpls-push"],
         reasons: &[DropReason::Ip6Truncated, DropReason::NoRoute],
     };
 
@@ -66,7 +67,8 @@ fn rewrite(tables: &Tables, packet: &mut Pkt) -> Verdict {
     if is_expired(packet) {
         return complaint(packet, HOP_LIMIT, 0);
     }
-    let Some(destination) = adjacency.rewrite() else { return unresolved(adjacency.state(), packet) };
+    let end = adjacency.end();
+    let Some(destination) = end.rewrite() else { return unresolved(end.state(), packet) };
     if packet.total_len() - packet.l3_offset().min(packet.len()) > adjacency.mtu as usize {
         return complaint(packet, TOO_BIG, adjacency.mtu);
     }
@@ -74,6 +76,9 @@ fn rewrite(tables: &Tables, packet: &mut Pkt) -> Verdict {
     let Some((header, _)) = Ipv6Header::read_mut(l3) else { return Verdict::drop(DropReason::Ip6Truncated) };
     if !originated {
         header.hop_limit = header.hop_limit.saturating_sub(1);
+    }
+    if adjacency.labelled().is_some() {
+        return Verdict::to(MPLS_PUSH);
     }
     ethernet.destination = MacAddr(destination);
     ethernet.source = MacAddr(adjacency.source_mac);

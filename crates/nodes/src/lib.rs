@@ -26,6 +26,17 @@
 //!                                               └─ nd-input ─ advertisement ──┘
 //! ```
 //!
+//! Labelled packets have a way of their own, which meets IPv4's where labels come on and off:
+//!
+//! ```text
+//! eth-input ─── mpls-input ── mpls-lookup ─┬─ (swap, penultimate hop popping) ──► port-tx
+//!                                 ▲        ├─ mpls-glean ── (held)
+//!                                 │        ├─ ip4-input, ip4-lookup (deaggregation)
+//!                                 ├────────┼─ mpls-fragment
+//!                                 └────────┴─ mpls-error ── ip4-lookup
+//! ip4-lookup ── ip4-rewrite ── mpls-push ───────────────────────────────────────► port-tx
+//! ```
+//!
 //! Plain IPv4 goes from eth-input straight to ip4-lookup: ip4-input's check is made on the way. Only
 //! what is odd (options, chains, anything wrong) passes through ip4-input itself.
 //! With a small table it even leaves from eth-input, all in one pass (`ip4_straight.rs`). So does plain IPv6, but for that.
@@ -62,6 +73,7 @@ mod ip6_local;
 mod ip6_lookup;
 mod ip6_options;
 mod ip6_rewrite;
+mod mpls;
 mod nd_input;
 mod port_tx;
 mod recent;
@@ -73,6 +85,7 @@ pub use bridge_domain::{BridgeCounters, BridgeDomain, BridgeSettings, BridgeSums
 pub use flow_hash::{flow_hash4, flow_hash6};
 pub use icmp_limit::IcmpLimit;
 pub use ip4_glean::hold_key;
+pub use mpls::flow_hash_mpls;
 pub use port_tx::{PortTx, transmit};
 pub use tables::{Entry, Event, Tables};
 
@@ -104,12 +117,18 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(bridge::Bridge::default())
         .node(arp_input::ArpInput::default())
         .node(ip4_input::Ip4Input)
+        .node(mpls::MplsInput)
+        .node(mpls::MplsLookup)
+        .node(mpls::MplsGlean::default())
+        .node(mpls::MplsError::new(icmp))
+        .node(mpls::MplsFragment::default())
         .node(ip4_lookup::Ip4Lookup::default())
         .node(ip4_local::Ip4Local)
         .node(ip4_glean::Ip4Glean::default())
         .node(icmp4_error::Icmp4Error::new(icmp))
         .node(ip4_rewrite::Ip4Rewrite)
         .node(ip4_fragment::Ip4Fragment::default())
+        .node(mpls::MplsPush)
         .node(sub_interface_output::SubInterfaceOutput)
         .node(ip6_input::Ip6Input)
         .node(ip6_lookup::Ip6Lookup::default())

@@ -7,13 +7,15 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use weir_fib::{AdjacencyKind, Fib4, Fib6, Nexthops};
+use weir_buf::{Flags, Pkt};
+use weir_fib::{AdjacencyKind, Fib4, Fib6, Lfib, Nexthops};
 use weir_graph::{DropCounters, World};
 use weir_port::interface::{Input, Interface};
 use weir_wire::vlan::{Outer, TAG_LEN};
-use weir_wire::{EtherType, Ipv4Header, Ipv6Header, MacAddr, ipv6};
+use weir_wire::{EtherType, Ipv4Header, Ipv6Header, MacAddr, ipv6, mpls};
 
-use crate::{BridgeDomain, flow_hash4, flow_hash6};
+use crate::mpls::DEEPEST;
+use crate::{BridgeDomain, flow_hash_mpls, flow_hash4, flow_hash6};
 
 /// An interface with what the graph counts for it.
 #[derive(Clone, Debug)]
@@ -35,7 +37,9 @@ pub struct Tables {
     pub fib6: Vec<Arc<Fib6>>,
     /// Bridge domains by number.
     pub bridges: Vec<Option<Arc<BridgeDomain>>>,
-    /// Where routes lead.
+    /// What labels stand for.
+    pub lfib: Arc<Lfib>,
+    /// Where routes and labels lead.
     pub nexthops: Nexthops,
     /// Taps on what is dropped.
     pub drop_taps: u32,
@@ -88,6 +92,9 @@ impl Tables {
         if tags.payload_at != 14 + taken * TAG_LEN {
             return None;
         }
+        if tags.ethertype == EtherType::MPLS && self.interface(interface).is_some_and(|interface| interface.mpls) {
+            return self.label_of(start.get(tags.payload_at..)?);
+        }
         let l3 = start.get(tags.payload_at..)?;
         let adjacency = match tags.ethertype {
             EtherType::IPV4 => {
@@ -104,7 +111,37 @@ impl Tables {
             _ => return None,
         };
         let adjacency = self.nexthops.adjacency(adjacency)?;
-        matches!(adjacency.kind, AdjacencyKind::Neighbor | AdjacencyKind::Glean).then_some(adjacency.interface)
+        let leaves = matches!(adjacency.kind, AdjacencyKind::Neighbor | AdjacencyKind::Labelled | AdjacencyKind::Glean);
+        leaves.then_some(adjacency.interface)
+    }
+
+    /// The same for a labelled packet, whose stack is at the start of `bytes`.
+    fn label_of(&self, bytes: &[u8]) -> Option<u32> {
+        let (top, _) = mpls::Entry::read(bytes)?;
+        let hash = || mpls::read_stack(bytes, DEEPEST).map_or(0, |stack| flow_hash_mpls(&stack));
+        let number = self.nexthops.choose(self.lfib.lookup(top.label().0).group(), hash);
+        let adjacency = self.nexthops.adjacency(number)?;
+        matches!(adjacency.kind, AdjacencyKind::Neighbor | AdjacencyKind::Labelled).then_some(adjacency.interface)
+    }
+
+    /// The same for IPv6.
+    #[inline(always)]
+    #[must_use]
+    pub fn fib6_for(&self, packet: &Pkt) -> Option<&Fib6> {
+        if packet.flags().any(Flags::TABLED) {
+            return self.fib6.get(packet.meta().table as usize).map(|fib| &**fib);
+        }
+        self.fib6_of(packet.interface())
+    }
+
+    /// The table that routes a packet: that of the interface it came in on, or the one that its label led to.
+    #[inline(always)]
+    #[must_use]
+    pub fn fib4_for(&self, packet: &Pkt) -> Option<&Fib4> {
+        if packet.flags().any(Flags::TABLED) {
+            return self.fib4.get(packet.meta().table as usize).map(|fib| &**fib);
+        }
+        self.fib4_of(packet.interface())
     }
 
     /// The table that routes what comes in on an interface.

@@ -243,6 +243,8 @@ pub struct Interface {
     /// Whether this router advertises itself to hosts (RFC 4861 section 6.2), and so wants to hear who asks for
     /// routers.
     pub advertises: bool,
+    /// Whether labelled packets are taken.
+    pub mpls: bool,
     /// What is attached.
     pub features: Features,
     /// Taps on what comes in.
@@ -277,6 +279,7 @@ impl Interface {
             addresses6: [].into(),
             tentative6: [].into(),
             advertises: false,
+            mpls: false,
             features: Features::default(),
             rx_taps: 0,
             tx_taps: 0,

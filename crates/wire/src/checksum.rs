@@ -134,6 +134,15 @@ pub fn decrement_ttl(header: &mut Ipv4Header) {
     header.set_checksum(u16::from_be((sum + ((sum + 1) >> 16)) as u16));
 }
 
+/// An internet checksum after one of the words under it changed from `old` to `new` (RFC 1624 equation 3).
+#[inline]
+#[must_use]
+pub fn changed(checksum: u16, old: u16, new: u16) -> u16 {
+    let sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
 /// The pseudo-header of UDP and TCP over IPv4 (RFC 768, RFC 9293 section 3.1).
 #[inline]
 pub fn pseudo4(source: u32, destination: u32, protocol: IpProtocol, length: u16) -> Sum {

@@ -6,6 +6,7 @@ mod ip4;
 pub(crate) mod ip4_full;
 mod l2xc;
 mod l2xc_beside;
+mod mpls;
 
 use crate::case::Case;
 
@@ -17,5 +18,8 @@ pub(crate) const ALL: &[Case] = &[
     ip4::CASE,
     ip4_full::CASE,
     bridge::CASE,
+    mpls::SWAP,
+    mpls::PUSH,
+    mpls::POP,
     fib_load::CASE,
 ];

@@ -9,6 +9,7 @@ mod hostile;
 mod icmp;
 mod icmp6;
 mod ip6;
+mod mpls;
 mod nd;
 mod reasons;
 mod rig;

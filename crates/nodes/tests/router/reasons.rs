@@ -9,6 +9,7 @@ use weir_wire::{ArpPacket, IpProtocol, MacAddr, build};
 
 use crate::forward::alter;
 use crate::ip6::{alter6, piece, udp6, with_extensions};
+use crate::mpls::under;
 use crate::nd;
 use crate::rig::*;
 
@@ -20,6 +21,10 @@ enum How {
     Before(Vec<u8>, Option<&'static str>),
     /// By something else.
     Deed(fn(&mut Router)),
+    /// By this frame at a router that knows labels.
+    Labels(Vec<u8>),
+    /// By something else at such a router.
+    LabelDeed(fn(&mut Router)),
 }
 
 fn udp(destination: &str) -> Vec<u8> {
@@ -262,6 +267,85 @@ fn ip6_others() -> Vec<(&'static str, DropReason, How)> {
     ]
 }
 
+/// What labelled packets can meet.
+fn labelled() -> Vec<(&'static str, DropReason, How)> {
+    let labels = |destination: &str, entries: &[(u32, u8, u8)]| How::Labels(under(&udp(destination), entries));
+    let mut forbidden = build::udp4(&through("10.0.2.2"), &[1; 1300]);
+    alter(&mut forbidden, |header| header.set_dont_fragment(true));
+    let mut last = build::udp4(&through("10.0.2.2"), &[1; 1300]);
+    alter(&mut last, |header| header.set_fragment(0x1fff, false));
+    vec![
+        ("mpls-input", MplsNotEnabled, west(under(&udp("10.0.2.2"), &[(100, 0, 9)]))),
+        ("mpls-input", MplsBadStack, How::Labels(under(&udp("10.0.2.2")[..14], &[(100, 0, 9)])[..17].to_vec())),
+        ("mpls-lookup", MplsBadStack, labels("10.0.2.2", &[(7, 0, 9)])),
+        ("mpls-lookup", MplsReservedLabel, labels("10.0.2.2", &[(3, 0, 9)])),
+        ("mpls-lookup", MplsRouterAlert, labels("10.0.2.2", &[(1, 0, 9)])),
+        ("mpls-lookup", MplsUnknownLabel, labels("10.0.2.2", &[(999, 0, 9)])),
+        ("mpls-lookup", MplsNotBottom, labels("10.0.2.2", &[(104, 0, 9), (100, 0, 9)])),
+        ("mpls-lookup", MplsBadPayload, labels("10.0.2.2", &[(2, 0, 9)])),
+        ("mpls-lookup", Blackhole, labels("10.0.2.2", &[(108, 0, 9)])),
+        (
+            "mpls-lookup",
+            NoRoute,
+            How::LabelDeed(|router| {
+                let east = router.nexthops.adjacencies().find(|(_, end)| end.address == address("10.0.2.2")).unwrap().0;
+                router.nexthops.set_up(east, false);
+                router.publish();
+                router.send(WEST, &under(&udp("10.0.2.2"), &[(100, 0, 9)]));
+            }),
+        ),
+        ("mpls-lookup", HostUnreachable, labels("10.0.2.2", &[(110, 0, 9)])),
+        ("mpls-lookup", FrameTooLong, How::Labels([&under(&udp("1.1.1.1")[..14], &[(100, 0, 9)])[..], &[0; 1300]].concat())),
+        ("mpls-glean", HoldFull, How::LabelDeed(|router| drop(router.send_all(WEST, &vec![under(&udp("1.1.1.1"), &[(109, 0, 9)]); 2])))),
+        (
+            "mpls-glean",
+            HostUnreachable,
+            How::LabelDeed(|router| {
+                router.send(WEST, &under(&udp("1.1.1.1"), &[(109, 0, 9)]));
+                router.now += 60 * SECOND;
+                router.turn();
+            }),
+        ),
+        ("mpls-glean", NoRoute, How::Before(under(&udp("1.1.1.1"), &[(109, 0, 9)]), None)),
+        (
+            "mpls-glean",
+            Stopped,
+            How::LabelDeed(|router| {
+                router.send(WEST, &under(&udp("1.1.1.1"), &[(109, 0, 9)]));
+                router.give_up(Stopped);
+            }),
+        ),
+        ("mpls-error", TtlExpired, labels("10.0.2.2", &[(100, 0, 1)])),
+        ("mpls-error", FragmentationNeeded, How::Labels(under(&forbidden, &[(100, 0, 9)]))),
+        ("mpls-fragment", Ip4BadLength, How::Labels(under(&last, &[(100, 0, 9)]))),
+        (
+            "mpls-fragment",
+            NoBuffer,
+            How::LabelDeed(|router| {
+                router.starve(1);
+                router.send(WEST, &under(&build::udp4(&through("10.0.2.2"), &[1; 1300]), &[(100, 0, 9)]));
+            }),
+        ),
+        ("mpls-push", NoRoute, How::Before(udp("10.0.2.2"), None)),
+        (
+            "mpls-push",
+            HostUnreachable,
+            How::LabelDeed(|router| {
+                // The neighbour failed between ip4-rewrite and here.
+                let unknown = |end: &weir_fib::Adjacency| end.labelled().is_some() && end.address == address("10.0.2.10");
+                let labelled = router.nexthops.adjacencies().find(|(_, end)| unknown(end)).unwrap().0;
+                let mut packet = router.packet(&udp("10.0.2.2"));
+                packet.set_interface(WEST);
+                packet.set_l3_offset(14);
+                packet.set_aux(labelled);
+                let entry = router.graph.find("mpls-push").unwrap();
+                router.graph.inject(entry, packet);
+                router.turn();
+            }),
+        ),
+    ]
+}
+
 /// What only the engine can bring about.
 const NOT_HERE: [(&str, DropReason, &str); 2] = [
     ("port-tx", HandoffFull, "the ring between two workers, which the engine has"),
@@ -270,10 +354,15 @@ const NOT_HERE: [(&str, DropReason, &str); 2] = [
 
 fn reach(node: &str, reason: DropReason, how: How) -> Router {
     let holds = HoldLimits { per_key: 1, ..HoldLimits::default() };
-    let mut router = Router::new(Setup { mtu: 1000, holds, ..Setup::default() });
+    let setup = Setup { mtu: 1000, holds, ..Setup::default() };
+    let mut router = match how {
+        How::Labels(_) | How::LabelDeed(_) => Router::with_labels(setup),
+        _ => Router::new(setup),
+    };
     match how {
         How::Frame(interface, frame) => drop(router.send(interface, &frame)),
-        How::Deed(deed) => deed(&mut router),
+        How::Labels(frame) => drop(router.send(WEST, &frame)),
+        How::Deed(deed) | How::LabelDeed(deed) => deed(&mut router),
         How::Before(frame, neighbor) => {
             let is_it = |address| neighbor.is_some_and(|neighbor| address == crate::rig::address(neighbor));
             let adjacency = router.nexthops.adjacencies().find(|(_, end)| is_it(end.address)).map_or(9999, |(number, _)| number);
@@ -301,6 +390,7 @@ fn every_declared_reason_is_reached() {
     rows.extend(crate::vlan::reasons().into_iter().map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))));
     rows.extend(ip6_input().into_iter().map(|(reason, how)| (Some("ip6-input"), reason, how)));
     rows.extend(ip6_others().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));
+    rows.extend(labelled().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));
     rows.extend(others().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));
     for (node, reason, how) in rows {
         let router = reach(node.unwrap_or("ip4-input"), reason, how);

@@ -1,0 +1,45 @@
+//! mpls-input: is this a sound label stack, and are labels wanted here?
+//!
+//! eth-input lets the usual frame past, one whose stack ends at its first or second entry and arrived on an
+//! interface with MPLS; whatever is odd comes here. A stack must have a bottom within the first chunk and
+//! within 64 entries.
+
+use weir_buf::{Flags, Pkt};
+use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+
+use super::stack_of;
+use crate::Tables;
+
+pub(crate) struct MplsInput;
+
+const MPLS_LOOKUP: Next = Next(0);
+
+impl Node<Tables> for MplsInput {
+    const SPEC: NodeSpec = NodeSpec {
+        name: "mpls-input",
+        about: "Validates label stacks, on interfaces where labels are wanted.",
+        nexts: &["mpls-lookup"],
+        reasons: &[DropReason::MplsNotEnabled, DropReason::MplsBadStack],
+    };
+
+    #[inline(always)]
+    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+        for (packet, verdict) in packets.iter_mut().zip(verdicts) {
+            *verdict = check(cx.world, packet);
+        }
+        Outcome::Each
+    }
+}
+
+#[inline(never)]
+fn check(tables: &Tables, packet: &mut Pkt) -> Verdict {
+    // A group frame carries labels only where they are set up for a group, which is not done here (RFC 5332).
+    let group = packet.flags().any(Flags::MULTICAST | Flags::BROADCAST);
+    if group || !tables.interface(packet.interface()).is_some_and(|interface| interface.mpls) {
+        return Verdict::drop(DropReason::MplsNotEnabled);
+    }
+    match stack_of(packet) {
+        Some(_) => Verdict::to(MPLS_LOOKUP),
+        None => Verdict::drop(DropReason::MplsBadStack),
+    }
+}

@@ -1,0 +1,444 @@
+//! mpls-lookup: the top label to its group, the group to a path; labels come off, change, or come on.
+//!
+//! The usual case, one label swapped for another towards a neighbour that is known, is done in the same pass as the
+//! lookup. All else is settled packet by packet: several labels out, a choice among paths, the last label taken
+//! off for a neighbour (penultimate hop popping), for another lookup (deaggregation), or for a pseudowire, and the
+//! labels with a meaning of their own.
+//!
+//! What cannot go on as it is goes elsewhere unchanged: at the end of its time to live or too long to be
+//! complained about, too long to be cut, for a neighbour whose address is not known yet to be held.
+
+use std::hint::cold_path;
+
+use weir_buf::{Flags, Pkt};
+use weir_fib::{Adjacency, AdjacencyKind, LabelEntry, Labelled, Lfib, NeighborState, NexthopView, Payload, SmallFib4};
+use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+use weir_wire::mpls::Label;
+use weir_wire::{EtherType, Ipv4Header, Ipv6Header, checksum};
+
+use super::error::{FRAGMENTATION_NEEDED, TTL_EXPIRED, complain};
+use super::{BOTTOM, CLASS_SHIFT, ENTRY, Fields, LABEL_SHIFT, TTL, entropy, flow_hash_mpls, is_ordinary, stack_of, take_out, top_of};
+use super::{write_entries, write_ethernet};
+use crate::eth_input::ETHERNET;
+use crate::ip4_lookup::Exits;
+use crate::{Tables, each, ip4_input, ip4_rewrite};
+
+pub(crate) struct MplsLookup;
+
+const IP4_INPUT: Next = Next(0);
+const IP4_LOOKUP: Next = Next(1);
+const MPLS_GLEAN: Next = Next(2);
+const MPLS_ERROR: Next = Next(3);
+const MPLS_FRAGMENT: Next = Next(4);
+const IP6_INPUT: Next = Next(5);
+
+impl Node<Tables> for MplsLookup {
+    const SPEC: NodeSpec = NodeSpec {
+        name: "mpls-lookup",
+        about: "Finds what the top label stands for; swaps, pushes and takes labels off.",
+        nexts: &["ip4-input", "ip4-lookup", "mpls-glean", "mpls-error", "mpls-fragment", "ip6-input"],
+        reasons: &[
+            DropReason::MplsBadStack,
+            DropReason::MplsReservedLabel,
+            DropReason::MplsRouterAlert,
+            DropReason::MplsUnknownLabel,
+            DropReason::MplsNotBottom,
+            DropReason::MplsBadPayload,
+            DropReason::Blackhole,
+            DropReason::NoRoute,
+            DropReason::HostUnreachable,
+            DropReason::FrameTooLong,
+        ],
+    };
+
+    #[inline(always)]
+    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+        let (tables, nexthops) = (cx.world, cx.world.nexthops.view());
+        let lfib: &Lfib = &tables.lfib;
+        let straight = if cx.is_traced() { None } else { tables.fib4.first().and_then(|fib| fib.small()) };
+        verdicts.fill(Verdict::OUT);
+        let (mut exits, mut looked_up) = (Exits::default(), 0);
+        each::frame(packets, |place, packet| {
+            if let Some(interface) = swap(lfib, nexthops, packet) {
+                return exits.note(interface);
+            }
+            cold_path();
+            match settle(tables, packet) {
+                Verdict::OUT => exits.note(packet.aux()),
+                // What is plain under its last label leaves from here too, as it would from ip4-lookup.
+                READY if let Some(interface) = straight.and_then(|fib| forward(fib, nexthops, packet)) => {
+                    looked_up += 1;
+                    exits.note(interface);
+                }
+                elsewhere => {
+                    exits.odd = true;
+                    verdicts[place] = elsewhere;
+                }
+            }
+        });
+        cx.did_for(IP4_LOOKUP, looked_up);
+        exits.outcome()
+    }
+}
+
+/// A packet whose last label is off and that is plain IPv4.
+const READY: Verdict = Verdict::to(IP4_LOOKUP);
+
+/// Looks such a packet up in the first table, if that is its own, and sends it to the group's only neighbour.
+#[inline(always)]
+fn forward(fib: SmallFib4<'_>, nexthops: NexthopView<'_>, packet: &mut Pkt) -> Option<u32> {
+    if packet.flags().any(Flags::TABLED) {
+        return None;
+    }
+    ip4_rewrite::plain(nexthops.only_neighbor(fib.lookup(packet.aux()))?, packet)
+}
+
+/// Bytes up to the end of the top entry.
+const SHORTEST: usize = ETHERNET + ENTRY;
+
+/// The usual case: one label for another, towards the group's only neighbour, which is known and in use. Returns the
+/// interface; `None`, and nothing is changed, for all else.
+#[inline(always)]
+fn swap(lfib: &Lfib, nexthops: NexthopView<'_>, packet: &mut Pkt) -> Option<u32> {
+    let (len, chained) = (packet.len(), packet.is_chained());
+    let frame = packet.data_mut().first_chunk_mut::<SHORTEST>()?;
+    let top = u32::from_be_bytes(*frame.last_chunk()?);
+    // Special labels are in no table.
+    let (label, below) = nexthops.only_swap(lfib.lookup(top >> LABEL_SHIFT).group())?;
+    let (start, end) = below.in_use()?;
+    if (top & TTL <= 1) | chained | (len > below.longest_frame()) {
+        return None;
+    }
+    frame[..8].copy_from_slice(&start);
+    frame[8..12].copy_from_slice(&end);
+    // Class and bottom stay, a hop is taken off.
+    frame[ETHERNET..].copy_from_slice(&(label | ((top & 0xfff) - 1)).to_be_bytes());
+    packet.set_aux(below.interface);
+    Some(below.interface)
+}
+
+/// What is known of the entry that is on top.
+#[derive(Clone, Copy)]
+struct Top {
+    word: u32,
+    /// Bytes of entries before it, which are off already.
+    off: usize,
+}
+
+impl Top {
+    fn ttl(self) -> u8 {
+        (self.word & TTL) as u8
+    }
+
+    fn class(self) -> u8 {
+        (self.word >> CLASS_SHIFT) as u8 & 7
+    }
+
+    fn is_bottom(self) -> bool {
+        self.word & BOTTOM != 0
+    }
+}
+
+/// All that is not the usual case.
+#[inline(never)]
+fn settle(tables: &Tables, packet: &mut Pkt) -> Verdict {
+    packet.clear_flags(Flags::PLAIN_IP4);
+    let Some(word) = top_of(packet) else { return Verdict::drop(DropReason::MplsBadStack) };
+    let mut top = Top { word, off: 0 };
+    loop {
+        let label = top.word >> LABEL_SHIFT;
+        if is_ordinary(label) {
+            return by_table(tables, packet, top, tables.lfib.lookup(label));
+        }
+        let payload = match Label(label) {
+            Label::EXPLICIT_NULL4 => Payload::Ip4,
+            Label::EXPLICIT_NULL6 => Payload::Ip6,
+            // RFC 6790 section 4.2: indicator and entropy label go with the label above them, or without one when a
+            // penultimate hop took that off.
+            Label::ENTROPY_INDICATOR => match below(packet, top) {
+                Some(entropy) if is_ordinary(entropy.word >> LABEL_SHIFT) => {
+                    top = Top { word: top.word & !BOTTOM | entropy.word & BOTTOM, off: entropy.off };
+                    Payload::Either
+                }
+                _ => return Verdict::drop(DropReason::MplsBadStack),
+            },
+            Label::ROUTER_ALERT => return Verdict::drop(DropReason::MplsRouterAlert),
+            // RFC 3032: implicit null is never on the wire. RFC 7274: what is not assigned is dropped, and so is
+            // what this router does not speak: channels, alerts, extensions.
+            _ => return Verdict::drop(DropReason::MplsReservedLabel),
+        };
+        if top.is_bottom() {
+            let table = tables.interface(packet.interface()).map_or(0, |interface| interface.table);
+            let end = Ending { table, payload, pipe: false, class: false };
+            return deaggregate(tables, packet, top, end);
+        }
+        if top.ttl() <= 1 {
+            return expired(packet);
+        }
+        // RFC 4182: an explicit null may stand above other labels.
+        let Some(next) = below(packet, top) else { return Verdict::drop(DropReason::MplsBadStack) };
+        // An indicator has the time to live of the label above it.
+        let own = if next.word >> LABEL_SHIFT == Label::ENTROPY_INDICATOR.0 { TTL } else { next.word & TTL };
+        top = Top { word: next.word & !TTL | own.min(top.word & TTL), off: next.off };
+    }
+}
+
+/// The entry below.
+fn below(packet: &Pkt, top: Top) -> Option<Top> {
+    let off = top.off + ENTRY;
+    let word = packet.data().get(ETHERNET + off..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))?;
+    (!top.is_bottom()).then_some(Top { word, off })
+}
+
+/// The top label is one of the table's, or of nobody's.
+fn by_table(tables: &Tables, packet: &mut Pkt, top: Top, entry: LabelEntry) -> Verdict {
+    if !entry.is_set() {
+        return Verdict::drop(DropReason::MplsUnknownLabel);
+    }
+    let number = tables.nexthops.choose(entry.group(), || hash(packet));
+    let Some(adjacency) = tables.nexthops.adjacency(number) else { return Verdict::drop(DropReason::NoRoute) };
+    match adjacency.kind {
+        AdjacencyKind::Labelled | AdjacencyKind::Neighbor => pass_on(packet, top, entry, number, adjacency),
+        AdjacencyKind::Lookup => {
+            let end = Ending { table: adjacency.interface, payload: entry.payload(), pipe: entry.is_pipe(), class: true };
+            deaggregate(tables, packet, top, end)
+        }
+        AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
+        AdjacencyKind::Local | AdjacencyKind::Glean | AdjacencyKind::Drop | AdjacencyKind::Pseudowire => Verdict::drop(DropReason::NoRoute),
+    }
+}
+
+/// The flow's hash, computed once.
+fn hash(packet: &mut Pkt) -> u32 {
+    if packet.flags().any(Flags::HASHED) {
+        return packet.meta().flow_hash;
+    }
+    let hash = stack_of(packet).map_or(0, |stack| flow_hash_mpls(&stack));
+    packet.meta_mut().flow_hash = hash;
+    packet.set_flags(Flags::HASHED);
+    hash
+}
+
+#[cold]
+fn expired(packet: &mut Pkt) -> Verdict {
+    complain(packet, TTL_EXPIRED, 0);
+    Verdict::to(MPLS_ERROR)
+}
+
+/// To a neighbour, with labels in the place of the top one or without.
+fn pass_on(packet: &mut Pkt, top: Top, entry: LabelEntry, number: u32, adjacency: &Adjacency) -> Verdict {
+    if top.ttl() <= 1 {
+        return expired(packet);
+    }
+    let end = adjacency.end();
+    if end.rewrite().is_none() {
+        if end.state() == NeighborState::Failed {
+            return Verdict::drop(DropReason::HostUnreachable);
+        }
+        packet.set_aux(number);
+        return Verdict::to(MPLS_GLEAN);
+    }
+    let gone = top.off + ENTRY;
+    let pushed = adjacency.labelled().map_or(0, Labelled::bytes);
+    let there = packet.total_len().saturating_sub(ETHERNET + gone);
+    if there + pushed > end.mtu as usize {
+        return too_long(packet, (end.mtu as usize).saturating_sub(pushed), gone);
+    }
+    match adjacency.labelled() {
+        Some(labelled) => swap_stack(packet, top, labelled),
+        None => pop(packet, top, entry, end),
+    }
+}
+
+/// Longer than the link takes. `room` is what it takes of what lies behind the first `gone` bytes of labels.
+#[cold]
+fn too_long(packet: &mut Pkt, room: usize, gone: usize) -> Verdict {
+    let Some((depth, first)) = stack_of(packet).map(|stack| (stack.bytes().len(), stack.payload.first().copied())) else {
+        return Verdict::drop(DropReason::FrameTooLong);
+    };
+    let room = room.saturating_sub(depth.saturating_sub(gone));
+    let l3 = packet.data().get(ETHERNET + depth..).unwrap_or(&[]);
+    match first.map(|first| first >> 4) {
+        Some(4) => match Ipv4Header::read(l3) {
+            Some((header, _)) if header.dont_fragment() => {
+                complain(packet, FRAGMENTATION_NEEDED, room as u32);
+                Verdict::to(MPLS_ERROR)
+            }
+            Some(_) => {
+                packet.meta_mut().argument = room as u32;
+                Verdict::to(MPLS_FRAGMENT)
+            }
+            None => Verdict::drop(DropReason::FrameTooLong),
+        },
+        Some(6) if Ipv6Header::read(l3).is_some() => {
+            complain(packet, FRAGMENTATION_NEEDED, room as u32);
+            Verdict::to(MPLS_ERROR)
+        }
+        _ => Verdict::drop(DropReason::FrameTooLong),
+    }
+}
+
+/// One label or several in the place of the top one.
+fn swap_stack(packet: &mut Pkt, top: Top, labelled: &Labelled) -> Verdict {
+    let (gone, pushed) = (top.off + ENTRY, labelled.bytes());
+    let fields = Fields {
+        ttl: top.ttl() - 1,
+        class: top.class(),
+        bottom: top.is_bottom(),
+        swapped: true,
+        entropy: if labelled.entropy().is_some() { entropy(hash(packet)) } else { 0 },
+    };
+    let moved = if pushed >= gone { packet.push_front(pushed - gone).is_some() } else { packet.pull_front(gone - pushed) };
+    let Some(place) = packet.data_mut().get_mut(ETHERNET..ETHERNET + pushed).filter(|_| moved) else {
+        return Verdict::drop(DropReason::FrameTooLong);
+    };
+    write_entries(place, labelled, fields);
+    leave(packet, &labelled.below, EtherType::MPLS)
+}
+
+/// The top label goes and the packet with it: penultimate hop popping.
+fn pop(packet: &mut Pkt, top: Top, entry: LabelEntry, end: &Adjacency) -> Verdict {
+    let at = ETHERNET + top.off + ENTRY;
+    let ttl = top.ttl() - 1;
+    let ethertype = if !top.is_bottom() {
+        if !entry.is_pipe() && !uniform_label(packet, at, ttl, top.class()) {
+            return Verdict::drop(DropReason::MplsBadStack);
+        }
+        EtherType::MPLS
+    } else {
+        let under = packet.data().get(at..).unwrap_or(&[]);
+        let Some(ethertype) = payload_of(under, entry.payload()) else { return Verdict::drop(DropReason::MplsBadPayload) };
+        if !entry.is_pipe() {
+            uniform_payload(packet, at, ttl, Some(top.class()));
+        }
+        ethertype
+    };
+    if !take_out(packet, top.off + ENTRY, ethertype) {
+        return Verdict::drop(DropReason::MplsBadStack);
+    }
+    leave(packet, end, ethertype)
+}
+
+fn leave(packet: &mut Pkt, end: &Adjacency, ethertype: EtherType) -> Verdict {
+    if write_ethernet(packet, end, ethertype) { Verdict::OUT } else { Verdict::drop(DropReason::HostUnreachable) }
+}
+
+/// Which protocol lies under the last label: what the label stands for, and what the version field agrees with.
+fn payload_of(under: &[u8], wanted: Payload) -> Option<EtherType> {
+    match (under.first()? >> 4, wanted) {
+        (4, Payload::Either | Payload::Ip4) if under.len() >= Ipv4Header::LEN => Some(EtherType::IPV4),
+        (6, Payload::Either | Payload::Ip6) if under.len() >= Ipv6Header::LEN => Some(EtherType::IPV6),
+        _ => None,
+    }
+}
+
+/// Uniform mode onto a label: time to live, never more than it has, and class (RFC 3443 section 3.3, RFC 3270).
+fn uniform_label(packet: &mut Pkt, at: usize, ttl: u8, class: u8) -> bool {
+    let Some(place) = packet.data_mut().get_mut(at..).and_then(|rest| rest.first_chunk_mut::<ENTRY>()) else { return false };
+    let word = u32::from_be_bytes(*place);
+    let ttl = (word & TTL).min(u32::from(ttl));
+    *place = (word & !(TTL | 7 << CLASS_SHIFT) | u32::from(class) << CLASS_SHIFT | ttl).to_be_bytes();
+    true
+}
+
+/// Uniform mode onto an IP header. A class that is not the DSCP's becomes a class selector; one that is leaves it
+/// as it was. The bits of ECN stay (RFC 5462 section 2, RFC 5129 section 4).
+pub(super) fn uniform_payload(packet: &mut Pkt, at: usize, ttl: u8, class: Option<u8>) {
+    let Some(l3) = packet.data_mut().get_mut(at..) else { return };
+    match l3.first().map(|first| first >> 4) {
+        Some(4) => {
+            if let Some((header, _)) = Ipv4Header::read_mut(l3) {
+                uniform_ip4(header, ttl, class);
+            }
+        }
+        Some(6) => {
+            if let Some((header, _)) = Ipv6Header::read_mut(l3) {
+                header.hop_limit = header.hop_limit.min(ttl);
+                if let Some(tos) = class.and_then(|class| new_service(header.traffic_class(), class)) {
+                    header.set_traffic_class(tos);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The header's checksum is led along (RFC 1624), not made right: what was broken stays so.
+fn uniform_ip4(header: &mut Ipv4Header, ttl: u8, class: Option<u8>) {
+    let mut sum = header.checksum();
+    if ttl < header.ttl {
+        let protocol = u16::from(header.protocol().0);
+        let (old, new) = (u16::from(header.ttl) << 8 | protocol, u16::from(ttl) << 8 | protocol);
+        sum = checksum::changed(sum, old, new);
+        header.ttl = ttl;
+    }
+    if let Some(tos) = class.and_then(|class| new_service(header.tos, class)) {
+        let first = u16::from(header.version_ihl) << 8;
+        sum = checksum::changed(sum, first | u16::from(header.tos), first | u16::from(tos));
+        header.tos = tos;
+    }
+    header.set_checksum(sum);
+}
+
+fn new_service(service: u8, class: u8) -> Option<u8> {
+    (service >> 5 != class).then_some(class << 5 | service & 3)
+}
+
+/// Where a packet whose last label goes is looked up, and how.
+#[derive(Clone, Copy)]
+struct Ending {
+    table: u32,
+    payload: Payload,
+    pipe: bool,
+    /// Whether the label's class is written to the packet, in uniform mode. Not that of an explicit null, which
+    /// carries it for this router's own use.
+    class: bool,
+}
+
+/// The label path ends here: what is under the last label is looked up by its address.
+fn deaggregate(tables: &Tables, packet: &mut Pkt, mut top: Top, end: Ending) -> Verdict {
+    if let Some(indicator) = below(packet, top) {
+        // RFC 6790 section 4.3: the egress takes an entropy label off with the label above it.
+        let entropy = below(packet, indicator).filter(|_| indicator.word >> LABEL_SHIFT == Label::ENTROPY_INDICATOR.0);
+        match entropy {
+            Some(entropy) if entropy.is_bottom() => top = Top { word: top.word | BOTTOM, off: entropy.off },
+            _ => return Verdict::drop(DropReason::MplsNotBottom),
+        }
+    }
+    let at = ETHERNET + top.off + ENTRY;
+    let under = packet.data().get(at..).unwrap_or(&[]);
+    let Some(ethertype) = payload_of(under, end.payload) else { return Verdict::drop(DropReason::MplsBadPayload) };
+    if top.ttl() <= 1 && !is_for_us(tables, end.table, ethertype, under) {
+        return expired(packet);
+    }
+    if !end.pipe {
+        // Its own hop is taken off where it is forwarded.
+        uniform_payload(packet, at, top.ttl().max(1), end.class.then_some(top.class()));
+    }
+    if !take_out(packet, top.off + ENTRY, ethertype) {
+        return Verdict::drop(DropReason::MplsBadStack);
+    }
+    if end.table != 0 || tables.interface(packet.interface()).is_none_or(|interface| interface.table != 0) {
+        packet.meta_mut().table = end.table;
+        packet.set_flags(Flags::TABLED);
+    }
+    packet.clear_flags(Flags::HASHED);
+    if ethertype == EtherType::IPV6 {
+        return Verdict::to(IP6_INPUT);
+    }
+    if ip4_input::ready(packet) { Verdict::to(IP4_LOOKUP) } else { Verdict::to(IP4_INPUT) }
+}
+
+/// Whether a packet is for this router itself: then it may be on its last hop.
+#[cold]
+fn is_for_us(tables: &Tables, table: u32, ethertype: EtherType, under: &[u8]) -> bool {
+    let table = table as usize;
+    let group = if ethertype == EtherType::IPV4 {
+        let Some((header, _)) = Ipv4Header::read(under) else { return false };
+        tables.fib4.get(table).map_or(0, |fib| fib.lookup(header.destination()))
+    } else {
+        let Some((header, _)) = Ipv6Header::read(under) else { return false };
+        tables.fib6.get(table).map_or(0, |fib| fib.lookup(u128::from_be_bytes(header.destination)))
+    };
+    tables.nexthops.kind(tables.nexthops.choose(group, || 0)) == AdjacencyKind::Local
+}
