@@ -6,9 +6,9 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use ipnet::Ipv4Net;
+use ipnet::{Ipv4Net, Ipv6Net};
 use weir_buf::Pkt;
-use weir_fib::{Adjacency, Fib4Writer, FibError, Group, NeighborState, NexthopTable, Path};
+use weir_fib::{Adjacency, Fib4Writer, Fib6Writer, FibError, Group, NeighborState, NexthopTable, Path};
 use weir_nodes::{Entry, IcmpLimit, Tables};
 use weir_port::interface::{Interface, InterfaceCounters, Kind};
 use weir_ring::qsbr::Domain;
@@ -93,6 +93,8 @@ pub(crate) struct Scene {
     pub(crate) sampled: u32,
     /// IPv4 routes of table 0.
     pub(crate) fib4: Fib4Writer,
+    /// IPv6 routes of table 0.
+    pub(crate) fib6: Fib6Writer,
     /// Neighbours and groups.
     pub(crate) nexthops: NexthopTable,
     /// One in so many prefixes of a full table is enough: 1 when measuring.
@@ -112,6 +114,7 @@ impl Scene {
             check: Box::new(|_, _| Err("the case has no check".into())),
             sampled: IN,
             fib4: Fib4Writer::new(&domain)?,
+            fib6: Fib6Writer::new(&domain)?,
             nexthops: NexthopTable::new(),
             domain,
             thinned: thinned.max(1),
@@ -153,6 +156,11 @@ impl Scene {
         self.fib4.insert(prefix, group).expect("room for a route");
     }
 
+    /// The same for IPv6.
+    pub(crate) fn route6(&mut self, prefix: Ipv6Net, group: u32) {
+        self.fib6.insert(prefix, group).expect("room for a route");
+    }
+
     /// One more frame: UDP over IPv4 from 10.9.0.0 + `flow`, 64 bytes.
     pub(crate) fn udp4(&mut self, flow: u32, destination: u32) {
         self.frames.push(&udp4(flow, destination));
@@ -161,6 +169,7 @@ impl Scene {
     /// Puts routes and next hops in. The same tables again, with the tap on the sampled interface, are second.
     pub(crate) fn tables(&mut self) -> [Tables; 2] {
         self.tables.fib4 = vec![self.fib4.fib().clone()];
+        self.tables.fib6 = vec![self.fib6.fib().clone()];
         self.tables.nexthops = self.nexthops.snapshot();
         let (off, mut on) = (self.tables.clone(), self.tables.clone());
         if let Some(Some(entry)) = on.interfaces.get_mut(self.sampled as usize) {
@@ -188,6 +197,22 @@ pub(crate) fn udp4(flow: u32, destination: u32) -> [u8; FRAME] {
     frame
 }
 
+/// UDP over IPv6 from 2001:db8:: + `flow`, 64 bytes.
+pub(crate) fn udp6(flow: u32, destination: u128) -> [u8; FRAME] {
+    let ends = build::Ends6 {
+        destination_mac: OURS,
+        source_mac: PEER,
+        source: (0x2001_0db8 << 96 | u128::from(flow)).to_be_bytes(),
+        destination: destination.to_be_bytes(),
+        source_port: 1000,
+        destination_port: 9,
+        ..build::Ends6::default()
+    };
+    let mut frame = [0; FRAME];
+    assert!(build::udp6_into(&mut frame, &ends), "a frame has room for its headers");
+    frame
+}
+
 fn port(index: u32) -> Interface {
     let counters = Arc::new(InterfaceCounters::new(1));
     Interface { can_send: true, ..Interface::at_rest(index, format!("port{index}").into(), Kind::Port, OURS, counters) }
@@ -205,4 +230,15 @@ pub(crate) fn forwarded4(sent: &[u8], got: &[u8], neighbor: u8) -> Result<(), St
         && got[26..] == sent[26..]
         && got[12..22] == sent[12..22];
     if right { Ok(()) } else { Err(wrong()) }
+}
+
+/// The same for an IPv6 packet.
+pub(crate) fn forwarded6(sent: &[u8], got: &[u8], neighbor: u8) -> Result<(), String> {
+    let right = sent.len() == got.len()
+        && got[..6] == [2, 0, 0, 0, 1, neighbor]
+        && got[6..12] == OURS.0
+        && got[21] == sent[21] - 1
+        && got[22..] == sent[22..]
+        && got[12..21] == sent[12..21];
+    if right { Ok(()) } else { Err(format!("not forwarded to neighbour {neighbor} as it should be: {got:02x?}")) }
 }

@@ -4,6 +4,8 @@ mod bridge;
 mod fib_load;
 mod ip4;
 pub(crate) mod ip4_full;
+mod ip6;
+mod ip6_full;
 mod l2xc;
 mod l2xc_beside;
 mod mpls;
@@ -17,6 +19,8 @@ pub(crate) const ALL: &[Case] = &[
     l2xc_beside::CASE,
     ip4::CASE,
     ip4_full::CASE,
+    ip6::CASE,
+    ip6_full::CASE,
     bridge::CASE,
     mpls::SWAP,
     mpls::PUSH,
