@@ -5,6 +5,8 @@
 //! some hundred values of the first two octets, so that an address is found in four to six steps; at most
 //! it takes fifteen.
 //!
+//! A table of few routes has plain nodes, and is asked address by address ([`SmallFib6`]).
+//!
 //! A batch goes level by level, so that the waits of 256 addresses overlap. At each level the addresses
 //! that go on are in two lists, by the kind of node they lead to: nothing has to be guessed.
 
@@ -14,7 +16,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use crate::arena::Arena;
 use crate::dense;
 use crate::entry::{Entry, GROUP_MASK};
-use crate::trie::Trie;
+use crate::trie::{Trie, load};
 
 /// How many lookups are staged together.
 const STAGE: usize = 256;
@@ -72,6 +74,17 @@ impl Fib6 {
             entry = self.trie.step(entry, slot(address, level));
         }
         entry.group()
+    }
+
+    /// The table as it is best asked one by one, when it is so small that its lookups hardly wait for
+    /// memory: then staging a batch would only be more to do.
+    #[inline(always)]
+    #[must_use]
+    pub fn small(&self) -> Option<SmallFib6<'_>> {
+        if self.trie.coded.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
+        Some(SmallFib6 { fib: self, root: &self.trie.root, blocks: self.trie.words.first() })
     }
 
     /// Looks up many addresses so that their waits for memory overlap. Stops at the end of the
@@ -164,6 +177,41 @@ fn slot(address: u128, level: usize) -> usize {
 #[inline(always)]
 fn key(address: u128, level: usize) -> u16 {
     (address >> (112 - 8 * (level % (OCTETS - 1)))) as u16
+}
+
+/// A small [`Fib6`] as plain slices: for loops over many packets, which would otherwise look for root
+/// and blocks again for each.
+#[derive(Clone, Copy, Debug)]
+pub struct SmallFib6<'a> {
+    fib: &'a Fib6,
+    root: &'a [AtomicU32; crate::trie::ROOT],
+    /// All that the first chunk holds.
+    blocks: &'a [AtomicU32],
+}
+
+impl SmallFib6<'_> {
+    /// As [`Fib6::lookup`], of an address in halves: what is forwarded is mostly found in the first.
+    #[inline(always)]
+    #[must_use]
+    pub fn lookup(self, upper: u64, lower: u64) -> u32 {
+        let mut entry = load(&self.root[(upper >> 48) as usize]);
+        // A bit stands behind the octets that are left, so that the last of them is known by it.
+        let mut rest = upper << 16 | 1 << 8;
+        while entry.is_node() {
+            let slot = self.blocks.get(entry.plain_unit() * UNIT_WORDS + (rest >> 56) as usize);
+            let Some(slot) = slot.filter(|_| rest << 8 != 0) else { return self.lookup_far(upper, lower) };
+            entry = load(slot);
+            rest <<= 8;
+        }
+        entry.group()
+    }
+
+    /// A route longer than /64, or a coded node, made since the table was small.
+    #[cold]
+    #[inline(never)]
+    fn lookup_far(self, upper: u64, lower: u64) -> u32 {
+        self.fib.lookup(u128::from(upper) << 64 | u128::from(lower))
+    }
 }
 
 impl std::fmt::Debug for Fib6 {

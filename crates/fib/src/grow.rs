@@ -22,16 +22,13 @@ use crate::rib::{self, Full, Prefix, Rib};
 use crate::sparse;
 use crate::trie::{Place, Trie};
 
-/// As long as a table has only so many nodes, they are plain (128 KiB), which is fastest.
-const FEW_NODES: usize = 128;
-
 /// What nodes a table may be made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// The last octet at which subtrees of few routes become sparse nodes; 0 for nowhere.
     pub(crate) sparse_until: usize,
-    /// Whether the first nodes of a table are plain.
-    pub(crate) plain_when_few: bool,
+    /// As long as a table has only so many nodes, they are plain, which is fastest: a KiB each.
+    pub(crate) few: usize,
     /// Nodes of the third octet with more runs than this are plain.
     pub(crate) plain_above: usize,
 }
@@ -292,6 +289,7 @@ impl Nodes {
             return Ok(Entry::leaf(cover));
         };
         if level <= self.shape.sparse_until
+            && !self.is_few()
             && let Some(coded) = sparse::Coded::new(rib, node, cover)
         {
             return self.put_sparse(&coded, old);
@@ -342,11 +340,15 @@ impl Nodes {
         self.put(slots, level)
     }
 
+    /// Whether the next node is one of the first few.
+    fn is_few(&self) -> bool {
+        self.count < self.shape.few && self.trie.coded.load(Ordering::Relaxed) == 0
+    }
+
     /// A new plain or dense node.
     fn put(&mut self, slots: &Slots, level: usize) -> Result<Entry, Full> {
         let coded = dense::Coded::new(slots);
-        let few = self.shape.plain_when_few && self.count < FEW_NODES && self.trie.coded.load(Ordering::Relaxed) == 0;
-        let plain = few || level == 2 && coded.runs() > self.shape.plain_above;
+        let plain = self.is_few() || level == 2 && coded.runs() > self.shape.plain_above;
         let words = if plain { SLOTS } else { coded.words().len() };
         let units = (words * size_of::<u32>()).div_ceil(UNIT) as u32;
         let unit = self.words.take(&self.trie.words, units).ok_or(Full)?;

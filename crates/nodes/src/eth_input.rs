@@ -26,6 +26,7 @@ use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
 use crate::interface_input::{ARP_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, Intake, MPLS_INPUT, MPLS_LOOKUP, NEXTS};
 use crate::ip4_lookup::Exits;
 use crate::ip4_straight::{self, Straight};
+use crate::ip6_straight::Straight6;
 use crate::tagging::change_tags;
 use crate::{Tables, each, ip4_input, ip6_input};
 
@@ -61,11 +62,14 @@ impl Node<Tables> for EthInput {
             (Input::Closed, _) => (Outcome::All(Verdict::drop(DropReason::InterfaceDown)), Census::of(packets)),
             (_, Some(shares)) => shared(cx, interface, shares, packets, verdicts),
             (Input::Routed, None) if interface.mpls && starts_with_labels(packets) => labelled(interface, packets, verdicts),
-            (Input::Routed, None) if ip6_input::comes_first(packets) => {
-                let station = Station::new(interface.mac);
-                let plain = |packet: &mut Pkt| ip6_input::plain(interface, station, packet);
-                routed(interface, IP6_LOOKUP, plain, packets, verdicts)
-            }
+            (Input::Routed, None) if ip6_input::comes_first(packets) => match Straight6::of(cx, interface) {
+                Some(straight) => forwarded6(cx, straight, interface, packets, verdicts),
+                None => {
+                    let station = Station::new(interface.mac);
+                    let plain = |packet: &mut Pkt| ip6_input::plain(interface, station, packet);
+                    routed(interface, IP6_LOOKUP, plain, packets, verdicts)
+                }
+            },
             (Input::Routed, None) => match straight(cx, interface) {
                 Some(straight) => forwarded(cx, straight, interface, packets, verdicts),
                 None => {
@@ -216,6 +220,32 @@ fn forwarded(
     });
     exits.odd = stayed > 0;
     cx.did_for(IP4_LOOKUP, packets.len() - stayed);
+    (exits.outcome(), Census { bytes: odd.bytes + plain_bytes, ..odd })
+}
+
+/// The same for IPv6.
+#[inline(always)]
+fn forwarded6(
+    cx: &mut Cx<'_, Tables>,
+    straight: Straight6<'_>,
+    interface: &Interface,
+    packets: &mut [Pkt],
+    verdicts: &mut [Verdict],
+) -> (Outcome, Census) {
+    let (mut plain_bytes, mut stayed, mut odd, mut exits) = (0, 0, Census::default(), Exits::default());
+    verdicts.fill(Verdict::OUT);
+    each::frame(packets, |place, packet| {
+        let len = packet.len();
+        if let Some(out) = straight.forward(packet) {
+            plain_bytes += len as u64;
+            return exits.note(out);
+        }
+        cold_path();
+        stayed += 1;
+        verdicts[place] = route(interface, &mut odd, packet);
+    });
+    exits.odd = stayed > 0;
+    cx.did_for(IP6_LOOKUP, packets.len() - stayed);
     (exits.outcome(), Census { bytes: odd.bytes + plain_bytes, ..odd })
 }
 

@@ -84,10 +84,16 @@ pub(crate) fn plain(interface: &Interface, station: Station, packet: &mut Pkt) -
 /// here and has a fitting length passes [`check`] too, and goes on to ip6-lookup.
 #[inline(always)]
 fn is_plain(header: &Ipv6Header) -> bool {
-    // `::/8` holds all that is special, `fe00::/8` what is link-local, `ff00::/8` groups: two more make 0 to 2.
-    let odd = |address: &[u8; 16]| address[0].wrapping_add(2) <= 2;
+    let between = between_hosts(header.source[0], header.destination[0]);
     // A payload of no length is empty, or a jumbogram's (RFC 2675).
-    (header.version() == 6) & !odd(&header.source) & !odd(&header.destination) & (header.payload_len() != 0)
+    (header.version() == 6) & between & (header.payload_len() != 0)
+}
+
+/// Whether a packet from and to addresses with these first octets is between two hosts.
+#[inline(always)]
+pub(crate) fn between_hosts(source: u8, destination: u8) -> bool {
+    // `::/8` holds all that is special, `fe00::/8` what is link-local, `ff00::/8` groups: two more make 0 to 2.
+    (source.wrapping_add(2) > 2) & (destination.wrapping_add(2) > 2)
 }
 
 #[inline(never)]

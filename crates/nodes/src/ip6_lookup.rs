@@ -1,8 +1,9 @@
 //! ip6-lookup: destination to group, group to adjacency.
 //!
 //! As ip4-lookup: a plain packet for a neighbour that is known is rewritten in the same pass and leaves
-//! from here; ip6-rewrite gets all else. The table is asked for the whole vector at once, level by level,
-//! so that the loads of 256 packets overlap.
+//! from here; ip6-rewrite gets all else. A table that stays in the cache is asked packet by packet; a larger one
+//! for the whole vector at once, level by level, so that the loads of 256 packets overlap. With a small table
+//! most never come here: eth-input does it all in its own pass (`ip6_straight.rs`).
 //!
 //! A packet from a link-local address reaches own addresses only: it must not leave its link (RFC 4291
 //! section 2.5.6).
@@ -47,23 +48,41 @@ impl Node<Tables> for Ip6Lookup {
         let nexthops = cx.world.nexthops.view();
         verdicts.fill(Verdict::OUT);
         let mut exits = Exits::default();
-        self.look_up(cx.world, packets);
-        let groups = &self.groups;
-        each::frame(packets, |place, packet| {
-            let group = groups[place % VECTOR];
-            if let Some(interface) = forward(nexthops, packet, group) {
-                return exits.note(interface);
+        let small = match &cx.world.fib6[..] {
+            [only] => only.small(),
+            _ => None,
+        };
+        match small {
+            Some(fib) => each::frame(packets, |place, packet| {
+                let destination = destination_of(packet);
+                let group = fib.lookup((destination >> 64) as u64, destination as u64);
+                pass_on(nexthops, &mut exits, verdicts, place, packet, group);
+            }),
+            None => {
+                self.look_up(cx.world, packets);
+                let groups = &self.groups;
+                each::frame(packets, |place, packet| {
+                    pass_on(nexthops, &mut exits, verdicts, place, packet, groups[place % VECTOR]);
+                });
             }
-            cold_path();
-            match settle(nexthops, packet, group) {
-                Verdict::OUT => exits.note(packet.aux()),
-                elsewhere => {
-                    exits.odd = true;
-                    verdicts[place] = elsewhere;
-                }
-            }
-        });
+        }
         exits.outcome()
+    }
+}
+
+/// One packet whose group is known.
+#[inline(always)]
+fn pass_on(nexthops: NexthopView<'_>, exits: &mut Exits, verdicts: &mut [Verdict], place: usize, packet: &mut Pkt, group: u32) {
+    if let Some(interface) = forward(nexthops, packet, group) {
+        return exits.note(interface);
+    }
+    cold_path();
+    match settle(nexthops, packet, group) {
+        Verdict::OUT => exits.note(packet.aux()),
+        elsewhere => {
+            exits.odd = true;
+            verdicts[place] = elsewhere;
+        }
     }
 }
 

@@ -44,19 +44,23 @@ const HOPS: usize = EthernetHeader::LEN + 7;
 /// Returns the interface; `None`, and nothing is changed, when anything is otherwise.
 #[inline(always)]
 pub(crate) fn plain(adjacency: &Adjacency, packet: &mut Pkt) -> Option<u32> {
+    let len = packet.len();
+    let frame = packet.data_mut().first_chunk_mut()?;
+    let interface = head(adjacency, len, frame[HOPS], frame)?;
+    packet.set_aux(interface);
+    Some(interface)
+}
+
+/// The same on the headers of a plain packet of `len` bytes; `hops` is its hop limit.
+#[inline(always)]
+pub(crate) fn head(adjacency: &Adjacency, len: usize, hops: u8, frame: &mut [u8; PLAIN]) -> Option<u32> {
     let (start, end) = adjacency.in_use()?;
-    if packet.len() > adjacency.longest_frame() {
-        return None;
-    }
-    let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
-    let hops = frame[HOPS];
-    if hops <= 1 {
+    if len > adjacency.longest_frame() || hops <= 1 {
         return None;
     }
     frame[HOPS] = hops - 1;
     frame[..8].copy_from_slice(&start);
     frame[8..12].copy_from_slice(&end);
-    packet.set_aux(adjacency.interface);
     Some(adjacency.interface)
 }
 

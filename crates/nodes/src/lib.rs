@@ -73,6 +73,7 @@ mod ip6_local;
 mod ip6_lookup;
 mod ip6_options;
 mod ip6_rewrite;
+mod ip6_straight;
 mod mpls;
 mod nd_input;
 mod port_tx;
