@@ -156,8 +156,10 @@ fn one_pass_does_what_the_nodes_do() {
     let calls = |router: &Router, node| router.graph.find(node).map(|node| router.graph.counters().nodes[node].packets.get());
     let mut padded = build::udp4(&through("10.0.2.2"), &[3; 12]);
     padded.extend([0; 6]);
-    for seed in seeds().into_iter().chain([padded]) {
-        for place in 0..seed.len().min(46) {
+    let mut padded6 = udp6("2001:db8:a::1");
+    padded6.extend([0; 6]);
+    for seed in seeds().into_iter().chain([padded, padded6]) {
+        for place in 0..seed.len().min(56) {
             for byte in [seed[place] & 1, seed[place] ^ 1, !seed[place]] {
                 let mut frame = seed.clone();
                 frame[place] = byte;
@@ -177,7 +179,8 @@ fn one_pass_does_what_the_nodes_do() {
         let [one, other] = [&straight, &followed].map(|router| &router.interface(index).counters);
         assert_eq!((one.rx(), one.tx()), (other.rx(), other.tx()));
     }
-    for node in ["eth-input", "ip4-input", "ip4-lookup", "ip4-local", "icmp4-error"] {
+    for node in ["eth-input", "ip4-input", "ip4-lookup", "ip4-local", "icmp4-error", "ip6-input", "ip6-lookup", "ip6-local", "icmp6-error"]
+    {
         assert_eq!(calls(&straight, node), calls(&followed, node), "{node}");
     }
     finish(straight);

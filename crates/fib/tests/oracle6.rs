@@ -1,0 +1,112 @@
+//! The IPv6 trie against a prefix map that knows nothing of it, under changes in any order: small tables of plain
+//! nodes, larger ones of coded nodes, and those that change from one to the other.
+
+use std::net::Ipv6Addr;
+
+use ipnet::Ipv6Net;
+use prefix_trie::PrefixMap;
+use proptest::prelude::*;
+use weir_fib::Fib6Writer;
+use weir_ring::qsbr::Domain;
+
+/// Addresses that often share their first octets, so that prefixes nest and nodes are shared.
+fn address() -> impl Strategy<Value = u128> {
+    let octet = || prop_oneof![4 => prop::sample::select(vec![0u8, 1, 128, 255]), 1 => any::<u8>()];
+    let first = prop::sample::select(vec![[0x20u8, 1], [0xfc, 0], [0, 0], [255, 255]]);
+    prop_oneof![
+        4 => (first, prop::array::uniform14(octet())).prop_map(|(first, rest)| {
+            let mut octets = [0; 16];
+            octets[..2].copy_from_slice(&first);
+            octets[2..].copy_from_slice(&rest);
+            u128::from_be_bytes(octets)
+        }),
+        1 => any::<u128>(),
+    ]
+}
+
+fn prefix() -> impl Strategy<Value = Ipv6Net> {
+    let len = prop_oneof![3 => prop::sample::select(vec![0u8, 16, 29, 32, 44, 48, 56, 63, 64, 65, 127, 128]), 1 => 0..=128u8];
+    (address(), len).prop_map(|(address, len)| Ipv6Net::new(address.into(), len).unwrap().trunc())
+}
+
+/// The addresses at and beside both ends of a prefix.
+fn edges(prefix: Ipv6Net) -> [u128; 4] {
+    let (first, last) = (u128::from(prefix.network()), u128::from(prefix.broadcast()));
+    [first.wrapping_sub(1), first, last, last.wrapping_add(1)]
+}
+
+fn check(writer: &Fib6Writer, oracle: &PrefixMap<Ipv6Net, u32>, addresses: &[u128]) -> Result<(), TestCaseError> {
+    let mut groups = vec![u32::MAX; addresses.len()];
+    writer.fib().lookup_batch(addresses, &mut groups);
+    let small = writer.fib().small();
+    for (&address, group) in addresses.iter().zip(groups) {
+        let name = Ipv6Addr::from(address);
+        let wanted = oracle.get_lpm(&Ipv6Net::from(name)).map_or(0, |(_, &group)| group);
+        prop_assert_eq!(writer.fib().lookup(address), wanted, "lookup of {}", name);
+        prop_assert_eq!(group, wanted, "batch lookup of {}", name);
+        prop_assert_eq!(writer.longest_match(name).map_or(0, |(_, group)| group), wanted);
+        if let Some(small) = small {
+            prop_assert_eq!(small.lookup((address >> 64) as u64, address as u64), wanted, "small lookup of {}", name);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn agrees_with_a_prefix_map(
+        changes in prop::collection::vec((prefix(), prop_oneof![Just(0), 1..50u32, Just(70_000)], 0..10u8, any::<usize>()), 1..80),
+        others in prop::collection::vec(address(), 0..300),
+    ) {
+        let mut writer = Fib6Writer::new(&Domain::new(1)).unwrap();
+        let mut oracle = PrefixMap::<Ipv6Net, u32>::new();
+        for (prefix, group, what, nth) in changes {
+            let touched = match what {
+                0..=6 => {
+                    prop_assert_eq!(writer.insert(prefix, group), Ok(oracle.insert(prefix, group)));
+                    prefix
+                }
+                _ if oracle.is_empty() => continue,
+                _ => {
+                    let prefix = oracle.iter().nth(nth % oracle.len()).map(|(prefix, _)| prefix).unwrap();
+                    prop_assert_eq!(writer.remove(prefix), oracle.remove(&prefix));
+                    prefix
+                }
+            };
+            check(&writer, &oracle, &edges(touched))?;
+        }
+        check(&writer, &oracle, &others)?;
+        for (prefix, _) in oracle.iter() {
+            check(&writer, &oracle, &edges(prefix))?;
+        }
+        let all: Vec<Ipv6Net> = oracle.iter().map(|(prefix, _)| prefix).collect();
+        for prefix in &all {
+            prop_assert!(writer.remove(*prefix).is_some());
+        }
+        prop_assert!(writer.is_empty() && writer.memory().blocks == 0);
+    }
+}
+
+#[test]
+fn a_small_table_is_small_until_it_is_not() {
+    let mut writer = Fib6Writer::new(&Domain::new(1)).unwrap();
+    let mut oracle = PrefixMap::<Ipv6Net, u32>::new();
+    let nets =
+        (0..400u128).map(|n| Ipv6Net::new((0x2001_0db8 << 96 | n << 84 | (n % 7) << 40).into(), 48 + (n % 5 * 16) as u8).unwrap().trunc());
+    let nets: Vec<Ipv6Net> = nets.collect();
+    let fib = writer.fib().clone();
+    let mut was_small = fib.small();
+    for (n, &net) in nets.iter().enumerate() {
+        assert_eq!(writer.insert(net, n as u32 + 1), Ok(oracle.insert(net, n as u32 + 1)));
+        check(&writer, &oracle, &edges(net)).unwrap();
+        was_small = fib.small().or(was_small);
+    }
+    assert!(fib.small().is_none(), "400 routes are no longer few");
+    // Whoever still holds the table as it was finds what it is now.
+    let held = was_small.unwrap();
+    for address in nets.iter().flat_map(|&net| edges(net)) {
+        assert_eq!(held.lookup((address >> 64) as u64, address as u64), fib.lookup(address));
+    }
+}
