@@ -76,6 +76,22 @@ fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
         Step::RemoveRoute { prefix, via } => when(config.routes.get(prefix) == Some(via), || {
             config.routes.remove(prefix);
         }),
+        Step::CreateBridge { name, bridge } => when(!config.bridges.contains_key(name), || {
+            config.bridges.insert(name.clone(), bridge.clone());
+        }),
+        Step::DeleteBridge { name, bridge } => when(config.bridges.get(name) == Some(bridge), || {
+            config.bridges.remove(name);
+        }),
+        Step::SetBridge { name, from, to } => {
+            let bridge = config.bridges.get_mut(name)?;
+            when(bridge.at_rest() == *from, || {
+                (bridge.description, bridge.mtu, bridge.settings) = (to.description.clone(), to.mtu, to.settings);
+            })
+        }
+        Step::JoinBridge { bridge, interface, role } => config.bridges.get_mut(bridge)?.join(interface, *role),
+        Step::LeaveBridge { bridge, interface, role } => config.bridges.get_mut(bridge)?.leave(interface, *role),
+        Step::AddStaticMac { bridge, entry } => done(config.bridges.get_mut(bridge)?.static_macs.insert(entry.clone())),
+        Step::RemoveStaticMac { bridge, entry } => done(config.bridges.get_mut(bridge)?.static_macs.remove(entry)),
         Step::ChangeRoute { prefix, from, to } => set(config.routes.get_mut(prefix)?, from, to),
         Step::SetSflowSettings { from, to } => set(&mut config.sflow, from, to),
         Step::SetLogLevel { from, to } => set(&mut config.logging.level, from, to),

@@ -11,6 +11,7 @@ use ipnet::Ipv4Net;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use crate::bridge::{Bridge, SplitHorizon, StaticMac};
 use crate::device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
 use crate::model::{AdminState, Config, Interface, NeighborKey, Path, Via};
 use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256};
@@ -46,6 +47,7 @@ struct Dice {
     loopbacks: Vec<Option<[u8; 4]>>,
     /// The owner of each subnet, and which of its addresses.
     subnets: Vec<Option<(usize, u8)>>,
+    bridges: Vec<Option<[u8; 6]>>,
     routes: Vec<Option<(u8, u8)>>,
     neighbors: Vec<Option<(u8, u8)>>,
     settings: Vec<u8>,
@@ -56,13 +58,14 @@ fn dice() -> impl Strategy<Value = Dice> {
     let interfaces = vec(proptest::option::weighted(0.8, any::<[u8; 7]>()), 6);
     let loopbacks = vec(proptest::option::of(any::<[u8; 4]>()), 3);
     let subnets = vec(proptest::option::of((0usize..6, 0u8..3)), 5);
+    let bridges = vec(proptest::option::of(any::<[u8; 6]>()), 2);
     let routes = vec(proptest::option::of((any::<u8>(), any::<u8>())), 5);
     let neighbors = vec(proptest::option::of((any::<u8>(), any::<u8>())), 4);
     let settings = vec(any::<u8>(), 16);
     let texts = vec("\\PC{1,24}|[ a:#'\"\\\\{}&*!|>%@`,?-]{1,8}|off|null|1e3|~|07", 4);
-    (interfaces, loopbacks, subnets, routes, neighbors, settings, texts).prop_map(|all| {
-        let (interfaces, loopbacks, subnets, routes, neighbors, settings, texts) = all;
-        Dice { interfaces, loopbacks, subnets, routes, neighbors, settings, texts }
+    (interfaces, loopbacks, subnets, bridges, routes, neighbors, settings, texts).prop_map(|all| {
+        let (interfaces, loopbacks, subnets, bridges, routes, neighbors, settings, texts) = all;
+        Dice { interfaces, loopbacks, subnets, bridges, routes, neighbors, settings, texts }
     })
 }
 
@@ -81,6 +84,7 @@ impl Dice {
         take(&mut self.interfaces, other.interfaces, &mut mask);
         take(&mut self.loopbacks, other.loopbacks, &mut mask);
         take(&mut self.subnets, other.subnets, &mut mask);
+        take(&mut self.bridges, other.bridges, &mut mask);
         take(&mut self.routes, other.routes, &mut mask);
         take(&mut self.neighbors, other.neighbors, &mut mask);
         take(&mut self.settings, other.settings, &mut mask);
@@ -104,8 +108,9 @@ impl Dice {
             }
         }
         let reachable = self.addresses(&mut config);
-        cross_connect(&mut config, self.setting(0));
         self.add_loopbacks(&mut config);
+        self.add_bridges(&mut config);
+        cross_connect(&mut config, self.setting(0));
         for (index, route) in self.routes.iter().enumerate() {
             if let (Some((first, second)), Ok(prefix)) = (*route, Ipv4Net::new(Ipv4Addr::new(100, small(index), 0, 0), 16)) {
                 config.routes.insert(prefix, via(&reachable, first, second));
@@ -170,6 +175,38 @@ impl Dice {
                 ..Interface::default()
             };
             config.interfaces.insert(format!("loop{index}"), loopback);
+        }
+    }
+
+    /// Bridge domains of interfaces without addresses.
+    fn add_bridges(&self, config: &mut Config) {
+        for (index, dice) in self.bridges.iter().enumerate() {
+            let Some([members, mtu, group, entry, rest, limit]) = *dice else { continue };
+            let mut bridge = Bridge { mtu: if mtu % 4 == 3 { 9000 } else { 1500 }, description: self.text(rest), ..Bridge::default() };
+            let others: Vec<&Bridge> = config.bridges.values().collect();
+            let free = |name: &String, it: &Interface| {
+                let taken = others.iter().any(|other| other.role_of(name).is_some());
+                it.mtu == bridge.mtu && !taken
+            };
+            let mut names = config.interfaces.iter().filter(|(name, it)| !it.is_loopback() && it.addresses.is_empty() && free(name, it));
+            let some: Vec<String> = (0..8)
+                .filter_map(|bit| Some((bit, names.next()?)))
+                .filter(|(bit, _)| members >> bit & 1 == 1)
+                .map(|(_, it)| it.0.clone())
+                .collect();
+            let bvi = config.interfaces.iter().find(|(name, it)| it.is_loopback() && free(name, it)).map(|(name, _)| name.clone());
+            bridge.bvi = bvi.filter(|_| !rest.is_multiple_of(3));
+            let grouped = some.iter().filter(|_| group % 3 != 0).map(|name| SplitHorizon { interface: name.clone(), group: group % 3 });
+            bridge.split_horizon_groups = grouped.take(usize::from(group / 64)).collect();
+            let entries = some.iter().take(usize::from(entry % 3)).enumerate();
+            let mac = |number: usize| MacAddr([2, 0, 0, 4, small(number), entry % 2]);
+            bridge.static_macs = entries.map(|(number, name)| StaticMac { mac: mac(number), interface: name.clone() }).collect();
+            bridge.interfaces = some.into_iter().collect();
+            bridge.settings.mac_limit = 100 + u32::from(limit % 2);
+            bridge.settings.mac_age_minutes = limit / 64;
+            bridge.settings.flood_limit = u32::from(limit % 3) * 1000;
+            bridge.settings.learn = !limit.is_multiple_of(5);
+            config.bridges.insert(format!("bd{}", index + 1), bridge);
         }
     }
 
@@ -279,8 +316,10 @@ fn stream(index: usize, number: u8) -> Stream {
 
 /// Connect what has no addresses, in a ring, to neighbours of the same MTU.
 fn cross_connect(config: &mut Config, dice: u8) {
+    let bridged = |name: &str| config.bridges.values().any(|bridge| bridge.role_of(name).is_some());
+    let unused = |name: &str, it: &Interface| it.addresses.is_empty() && !it.is_loopback() && !bridged(name);
     let free: Vec<(String, u16)> =
-        config.interfaces.iter().filter(|(_, it)| it.addresses.is_empty()).map(|(name, it)| (name.clone(), it.mtu)).collect();
+        config.interfaces.iter().filter(|(name, it)| unused(name, it)).map(|(name, it)| (name.clone(), it.mtu)).collect();
     for mtu in [1500, 2000, 9000] {
         let ring: Vec<&String> = free.iter().filter(|(_, it)| *it == mtu).map(|(name, _)| name).collect();
         let step = usize::from(dice) % ring.len().max(1);

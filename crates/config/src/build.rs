@@ -64,6 +64,11 @@ impl Candidate {
         for interface in config.interfaces.values_mut() {
             interface.l2xc.take_if(|target| !names.contains(target));
         }
+        for bridge in config.bridges.values_mut() {
+            bridge.interfaces.retain(|member| names.contains(member));
+            bridge.split_horizon_groups.retain(|it| names.contains(&it.interface));
+            bridge.static_macs.retain(|it| names.contains(&it.interface));
+        }
         config.routes = self.routes.into_iter().map(|route| (route.prefix, route.into_via())).collect();
         config.neighbors = self.neighbors.into_iter().map(|neighbor| (neighbor.key, neighbor.mac)).collect();
         config
@@ -103,6 +108,9 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
             read(node);
         }
     };
+    for entry in root.value("bridgedomains").map_or(&[][..], Node::entries) {
+        config.bridges.insert(entry.key.clone().into_owned(), crate::bridge::build(&entry.value));
+    }
     section("sflow", &mut |node| config.sflow = sflow(node));
     section("workers", &mut |node| config.workers = workers(node));
     section("buffers", &mut |node| config.buffers = buffers(node));
@@ -116,11 +124,11 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
     Candidate { config, addresses, routes, neighbors }
 }
 
-fn items<'n, 't>(node: &'n Node<'t>, key: &str) -> impl Iterator<Item = (usize, &'n Node<'t>)> {
+pub(crate) fn items<'n, 't>(node: &'n Node<'t>, key: &str) -> impl Iterator<Item = (usize, &'n Node<'t>)> {
     node.value(key).map_or(&[][..], Node::items).iter().enumerate()
 }
 
-fn text(node: &Node<'_>, key: &str) -> Option<String> {
+pub(crate) fn text(node: &Node<'_>, key: &str) -> Option<String> {
     node.value(key).filter(|value| !value.is_empty()).and_then(Node::text).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
@@ -128,11 +136,11 @@ fn file(node: &Node<'_>, key: &str) -> Option<PathBuf> {
     text(node, key).map(PathBuf::from)
 }
 
-fn number<N: FromStr>(node: &Node<'_>, key: &str) -> Option<N> {
+pub(crate) fn number<N: FromStr>(node: &Node<'_>, key: &str) -> Option<N> {
     node.value(key)?.text().and_then(decimal)
 }
 
-fn parsed<V: FromStr>(node: &Node<'_>, key: &str) -> Option<V> {
+pub(crate) fn parsed<V: FromStr>(node: &Node<'_>, key: &str) -> Option<V> {
     node.value(key)?.text()?.parse().ok()
 }
 
@@ -141,7 +149,7 @@ fn word<W: for<'de> Deserialize<'de>>(node: &Node<'_>, key: &str) -> Option<W> {
     W::deserialize(StrDeserializer::<WordError>::new(node.value(key)?.text()?)).ok()
 }
 
-fn truth(node: &Node<'_>, key: &str) -> Option<bool> {
+pub(crate) fn truth(node: &Node<'_>, key: &str) -> Option<bool> {
     node.value(key)?.text().and_then(value::truth)
 }
 

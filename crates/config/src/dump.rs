@@ -117,6 +117,8 @@ fn identity(path: &str) -> &'static [&'static str] {
     match path {
         "routes[]" => &["prefix"],
         "neighbors[]" => &["interface", "address"],
+        "bridgedomains.*.split-horizon-groups[]" => &["interface"],
+        "bridgedomains.*.static-macs[]" => &["mac"],
         "routes[].via[]" => &["next-hop", "interface"],
         "sflow.collectors[]" | "api.listen[]" => &["address", "port"],
         _ => &["name"],

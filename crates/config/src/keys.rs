@@ -85,6 +85,8 @@ impl Names {
     pub(crate) const LOOPBACKS: Self = Self::Numbered("loop", 4095);
     /// vppcfg's names of TAPs, with its limit.
     pub(crate) const TAPS: Self = Self::Numbered("tap", 1024);
+    /// vppcfg's names of bridge domains, with its limit.
+    pub(crate) const BRIDGES: Self = Self::Numbered("bd", 16_777_215);
 
     /// The number behind the word, whether or not it is within the limit.
     pub(crate) fn numbers(self, name: &str) -> Option<u64> {
@@ -161,6 +163,7 @@ const GENERATOR: &[&str] = &["generator"];
 
 const LOOPBACKS: Kind = Named(Names::LOOPBACKS);
 const TAPS: Kind = Named(Names::TAPS);
+const BRIDGES: Kind = Named(Names::BRIDGES);
 
 /// The drivers a device can have.
 pub(crate) const DRIVERS: &[&str] = &["af-xdp", "tap", "pcap", "memif", "null", "generator"];
@@ -238,6 +241,33 @@ pub(crate) static KEYS: &[Key] = &[
     key("taps.*.rx-ring-size", PowerOfTwo(8, 32_768), "", "256", "Read for vppcfg's sake, and without effect: the kernel's TAP has no ring of descriptors."),
     key("taps.*.tx-ring-size", PowerOfTwo(8, 32_768), "", "256", "As `rx-ring-size`."),
 
+    key("bridgedomains", BRIDGES, "{}", "{bd1: {interfaces: [xe0, xe1]}}", "Bridge domains, `bd1` to `bd16777215`: each sends frames between its members by MAC address."),
+    key("bridgedomains.*", Section, "{}", "{interfaces: [xe0, xe1]}", "One bridge domain."),
+    key("bridgedomains.*.description", Text(255), "", "the office", "Free text for people; absent by default."),
+    key("bridgedomains.*.mtu", Whole(128, 9216), "1500", "9000", "The MTU of all its members and of its BVI."),
+    key("bridgedomains.*.bvi", InterfaceName, "", "loop0", "The loopback that is its routed side: it is behind the BVI's addresses that the members' stations find the router."),
+    key("bridgedomains.*.interfaces", List(0, 4096), "[]", "[xe0, xe1]", "Its members: interfaces without addresses and cross connect, each in one domain."),
+    key("bridgedomains.*.interfaces[]", InterfaceName, "", "xe0", "A member."),
+    key("bridgedomains.*.split-horizon-groups", List(0, 4096), "[]", "[{interface: xe0, group: 1}]", "Members that send nothing to one another, as those towards the other routers of a full mesh."),
+    key("bridgedomains.*.split-horizon-groups[]", Section, "", "{interface: xe0, group: 1}", "One member's group."),
+    key("bridgedomains.*.split-horizon-groups[].interface", InterfaceName, REQUIRED, "xe0", "The member."),
+    key("bridgedomains.*.split-horizon-groups[].group", Whole(1, 255), REQUIRED, "1", "Its group."),
+    key("bridgedomains.*.static-macs", List(0, 16_384), "[]", "[{mac: 02:00:00:00:00:07, interface: xe0}]", "Stations that are always behind one member; what others send in their name is dropped."),
+    key("bridgedomains.*.static-macs[]", Section, "", "{mac: 02:00:00:00:00:07, interface: xe0}", "One station."),
+    key("bridgedomains.*.static-macs[].mac", UnicastMac, REQUIRED, "02:00:00:00:00:07", "Its MAC address."),
+    key("bridgedomains.*.static-macs[].interface", InterfaceName, REQUIRED, "xe0", "The member it is behind."),
+    key("bridgedomains.*.settings", Section, "{}", "{mac-age-minutes: 10}", "What it does with frames."),
+    key("bridgedomains.*.settings.learn", Truth, "true", "false", "Whether it learns where stations are."),
+    key("bridgedomains.*.settings.unicast-flood", Truth, "true", "false", "Whether frames for groups, broadcast among them, go to all members. (The name is vppcfg's, for VPP's `flood`.)"),
+    key("bridgedomains.*.settings.unknown-unicast-flood", Truth, "true", "false", "Whether frames for stations that are not known go to all members."),
+    key("bridgedomains.*.settings.unicast-forward", Truth, "true", "false", "Whether frames go to stations that are known."),
+    key("bridgedomains.*.settings.mac-age-minutes", Whole(0, 255), "5", "10", "Minutes of silence after which a station is forgotten; 0 = never. (vppcfg's default is 0; this one is IEEE 802.1Q's.)"),
+    key("bridgedomains.*.settings.mac-limit", Whole(1, 1_048_576), "16384", "1000", "How many stations it learns at most; frames of others are forwarded all the same."),
+    key("bridgedomains.*.settings.flood-limit", Whole(0, 100_000_000), "0", "1000", "Frames for groups that each member may send a second, others are dropped; 0 = any number."),
+    key("bridgedomains.*.settings.unknown-unicast-limit", Whole(0, 100_000_000), "0", "1000", "The same for frames to stations that are not known."),
+    lacks("bridgedomains.*.settings.arp-termination"),
+    lacks("bridgedomains.*.settings.arp-unicast-forward"),
+
     key("sflow", Section, "{}", "{sampling-rate: 1000}", "How sampled interfaces are sampled, and where samples go."),
     key("sflow.sampling-rate", Whole(0, u32::MAX as u64), "10000", "1000", "One packet in this many is sampled; 0 = none."),
     key("sflow.polling-interval", Whole(0, 86_400), "20", "30", "Seconds between two reports of an interface's counters; 0 = never."),
@@ -307,7 +337,6 @@ pub(crate) static KEYS: &[Key] = &[
     key("history.keep", Whole(1, 1000), "50", "100", "How many of the last ones are kept."),
 
     lacks("bondethernets"),
-    lacks("bridgedomains"),
     lacks("vxlan_tunnels"),
     lacks("prefixlists"),
     lacks("acls"),
@@ -387,6 +416,7 @@ pub(crate) mod tests {
         let device = |inner: &str| format!("interfaces: {{xe0: {{device: {{{inner}, KEY}}}}}}");
         let parent = row.parent();
         match parent {
+            "" if row.name() == "bridgedomains" => "interfaces: {xe0: {}, xe1: {}}\nKEY".to_owned(),
             "" => "KEY".to_owned(),
             "interfaces.*" => "interfaces: {xe0: {KEY}, xe1: {}}\nworkers: {count: 2}".to_owned(),
             "interfaces.*.device" if row.name() == "input" => device("driver: pcap, output: x"),
@@ -398,6 +428,11 @@ pub(crate) mod tests {
                 device("driver: generator, streams: [{name: a, source: 10.0.0.1, destination: 10.0.1.1, KEY}]").replace("}], KEY", "}]")
             }
             "loopbacks.*" => "loopbacks: {loop0: {KEY}}".to_owned(),
+            "bridgedomains.*" => {
+                let members = if matches!(row.name(), "mtu" | "interfaces") { "" } else { "interfaces: [xe0, xe1], " };
+                format!("interfaces: {{xe0: {{}}, xe1: {{}}}}\nloopbacks: {{loop0: {{}}}}\nbridgedomains: {{bd1: {{{members}KEY}}}}")
+            }
+            "bridgedomains.*.settings" => "bridgedomains: {bd1: {settings: {KEY}}}".to_owned(),
             "taps.*" if row.name() == "host" => "taps: {tap0: {KEY}}".to_owned(),
             "taps.*" => "taps: {tap0: {host: {name: t0}, KEY}}".to_owned(),
             "taps.*.host" => "taps: {tap0: {host: {name: t0, KEY}}}".to_owned(),

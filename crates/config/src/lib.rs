@@ -19,6 +19,7 @@
 mod apply;
 #[cfg(any(test, feature = "arbitrary"))]
 pub mod arbitrary;
+mod bridge;
 mod build;
 #[cfg(test)]
 mod cases;
@@ -45,6 +46,7 @@ mod walk;
 mod written;
 
 pub use apply::{StepMisfit, apply_to_model};
+pub use bridge::{Bridge, BridgeRole, BridgeSettings, SplitHorizon, StaticMac};
 pub use check::{CheckOptions, Checked, check, check_bytes, check_with};
 pub use device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
 pub use diagnostic::{Diagnostic, Excerpt, Severity};

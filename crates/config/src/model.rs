@@ -15,6 +15,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
+use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, Logging, Sflow, Workers};
@@ -26,6 +27,8 @@ use crate::written::Written;
 pub struct Config {
     /// Interfaces by name, loopbacks and TAPs among them.
     pub interfaces: BTreeMap<String, Interface>,
+    /// Bridge domains by name.
+    pub bridges: BTreeMap<String, Bridge>,
     /// How sampled interfaces are sampled and where samples go.
     pub sflow: Sflow,
     /// Static routes by prefix; no prefix has host bits.
@@ -62,6 +65,12 @@ impl Config {
     /// Names of interfaces that have nothing behind them.
     pub fn without_device(&self) -> impl Iterator<Item = &str> {
         self.interfaces.iter().filter(|(_, interface)| interface.device.is_none()).map(|(name, _)| name.as_str())
+    }
+
+    /// Whether an interface is the routed side of a bridge domain.
+    #[must_use]
+    pub fn is_bvi(&self, interface: &str) -> bool {
+        self.bridges.values().any(|bridge| bridge.bvi.as_deref() == Some(interface))
     }
 
     /// The interface with the longest connected subnet that holds `address`.

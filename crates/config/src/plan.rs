@@ -16,6 +16,7 @@
 //! `plan` never fails and does not validate: it is asked about configurations that `check`
 //! passed, and does something orderly for all others.
 
+mod bridges;
 mod report;
 
 use std::collections::{BTreeSet, HashMap};
@@ -79,6 +80,7 @@ impl Planner<'_> {
             }
         }
         self.prune_attachments(running, gone);
+        self.prune_bridges(running, gone);
         self.prune_addresses(running, gone);
         for name in gone {
             if let Some(interface) = self.model.interfaces.get(*name).cloned() {
@@ -133,6 +135,7 @@ impl Planner<'_> {
                 self.add(Step::CreateInterface { name: name.clone(), interface: interface.at_rest() });
             }
         }
+        self.create_bridges();
     }
 
     fn sync(&mut self) {
@@ -141,6 +144,7 @@ impl Planner<'_> {
         self.sync_neighbors();
         self.sync_routes();
         self.sync_l2xc();
+        self.sync_bridges();
         self.sync_shared();
         self.sync_sflow_and_state();
         self.sync_restart();

@@ -57,6 +57,8 @@ const RULES: &str = "
 - A loopback stands under `loopbacks` and nowhere else. It is no end of a cross connect, and nobody is behind it: no next hop and
   no static neighbour lies in its subnets.
 - An interface called `tapN` has an entry under `taps` or a `device`, not both. The MTU of both ends of a TAP is one.
+- A member of a bridge domain is an interface with the domain's MTU, without addresses and without cross connect; it is in one
+  domain. A BVI is a loopback with the domain's MTU, of one domain. Split-horizon groups and static entries name members.
 - Of each `id` at a memif `socket` there is one master and one slave at most. No memif meets at the API's socket. A master's
   socket lies in a folder that is there (under the systemd unit: `/run/weir`, the only one that it may write to).
 - `rx-queue-workers` names workers that run, for at most as many queues as the device serves.

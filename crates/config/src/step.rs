@@ -16,6 +16,7 @@ use std::net::Ipv4Addr;
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
+use crate::bridge::{Bridge, BridgeRole, StaticMac};
 use crate::model::{AdminState, Interface, Via};
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, LogFormat, LogLevel, Sflow, Workers};
@@ -114,6 +115,61 @@ pub enum Step {
         from: bool,
         /// Whether it is sampled from now on.
         to: bool,
+    },
+    /// Make a bridge domain, with nothing in it.
+    CreateBridge {
+        /// Its name.
+        name: String,
+        /// Its settings; without members, BVI and static entries.
+        bridge: Bridge,
+    },
+    /// Take a bridge domain away in which nothing is left.
+    DeleteBridge {
+        /// Its name.
+        name: String,
+        /// Its settings as they were; without members, BVI and static entries.
+        bridge: Bridge,
+    },
+    /// Change the settings of a bridge domain; who is in it stays.
+    SetBridge {
+        /// Its name.
+        name: String,
+        /// The old settings, at rest.
+        from: Bridge,
+        /// The new settings, at rest.
+        to: Bridge,
+    },
+    /// Take an interface into a bridge domain.
+    JoinBridge {
+        /// The domain.
+        bridge: String,
+        /// The interface.
+        interface: String,
+        /// What it is there.
+        role: BridgeRole,
+    },
+    /// Take an interface out of its bridge domain.
+    LeaveBridge {
+        /// The domain.
+        bridge: String,
+        /// The interface.
+        interface: String,
+        /// What it was there.
+        role: BridgeRole,
+    },
+    /// Bind a station to a member of a bridge domain.
+    AddStaticMac {
+        /// The domain.
+        bridge: String,
+        /// Station and member.
+        entry: StaticMac,
+    },
+    /// Let a station go that was bound to a member.
+    RemoveStaticMac {
+        /// The domain.
+        bridge: String,
+        /// Station and member.
+        entry: StaticMac,
     },
     /// Add a static ARP entry.
     AddNeighbor {
@@ -287,10 +343,13 @@ impl Step {
             | Self::RemoveAddress { .. }
             | Self::RemoveNeighbor { .. }
             | Self::RemoveRoute { .. }
+            | Self::DeleteBridge { .. }
+            | Self::LeaveBridge { .. }
+            | Self::RemoveStaticMac { .. }
             | Self::SetState { to: AdminState::Down, .. }
             | Self::SetL2xc { to: None, .. }
             | Self::SetSflow { to: false, .. } => Phase::Prune,
-            Self::CreateInterface { .. } => Phase::Create,
+            Self::CreateInterface { .. } | Self::CreateBridge { .. } => Phase::Create,
             _ => Phase::Sync,
         }
     }
@@ -310,6 +369,13 @@ impl Step {
             Self::RemoveAddress { .. } => "remove-address",
             Self::SetL2xc { .. } => "set-l2xc",
             Self::SetSflow { .. } => "set-sflow",
+            Self::CreateBridge { .. } => "create-bridge",
+            Self::DeleteBridge { .. } => "delete-bridge",
+            Self::SetBridge { .. } => "set-bridge",
+            Self::JoinBridge { .. } => "join-bridge",
+            Self::LeaveBridge { .. } => "leave-bridge",
+            Self::AddStaticMac { .. } => "add-static-mac",
+            Self::RemoveStaticMac { .. } => "remove-static-mac",
             Self::AddNeighbor { .. } => "add-neighbor",
             Self::RemoveNeighbor { .. } => "remove-neighbor",
             Self::ChangeNeighbor { .. } => "change-neighbor",
@@ -337,6 +403,13 @@ impl Step {
             | Self::RemoveAddress { interface, .. }
             | Self::SetL2xc { interface, .. }
             | Self::SetSflow { interface, .. } => format!("interface {interface}"),
+            Self::CreateBridge { name: bridge, .. }
+            | Self::DeleteBridge { name: bridge, .. }
+            | Self::SetBridge { name: bridge, .. }
+            | Self::JoinBridge { bridge, .. }
+            | Self::LeaveBridge { bridge, .. }
+            | Self::AddStaticMac { bridge, .. }
+            | Self::RemoveStaticMac { bridge, .. } => format!("bridge domain {bridge}"),
             Self::AddNeighbor { interface, address, .. }
             | Self::RemoveNeighbor { interface, address, .. }
             | Self::ChangeNeighbor { interface, address, .. } => format!("neighbor {address} on interface {interface}"),
@@ -364,6 +437,13 @@ impl Step {
             Self::RemoveAddress { interface, address } => Self::AddAddress { interface, address },
             Self::SetL2xc { interface, from, to } => Self::SetL2xc { interface, from: to, to: from },
             Self::SetSflow { interface, from, to } => Self::SetSflow { interface, from: to, to: from },
+            Self::CreateBridge { name, bridge } => Self::DeleteBridge { name, bridge },
+            Self::DeleteBridge { name, bridge } => Self::CreateBridge { name, bridge },
+            Self::SetBridge { name, from, to } => Self::SetBridge { name, from: to, to: from },
+            Self::JoinBridge { bridge, interface, role } => Self::LeaveBridge { bridge, interface, role },
+            Self::LeaveBridge { bridge, interface, role } => Self::JoinBridge { bridge, interface, role },
+            Self::AddStaticMac { bridge, entry } => Self::RemoveStaticMac { bridge, entry },
+            Self::RemoveStaticMac { bridge, entry } => Self::AddStaticMac { bridge, entry },
             Self::AddNeighbor { interface, address, mac } => Self::RemoveNeighbor { interface, address, mac },
             Self::RemoveNeighbor { interface, address, mac } => Self::AddNeighbor { interface, address, mac },
             Self::ChangeNeighbor { interface, address, from, to } => Self::ChangeNeighbor { interface, address, from: to, to: from },
@@ -406,6 +486,20 @@ impl fmt::Display for Step {
             }
             Self::SetSflow { interface, to, .. } => {
                 write!(f, "{} sflow on interface {interface}", if *to { "enable" } else { "disable" })
+            }
+            Self::CreateBridge { name, bridge } => write!(f, "create bridge domain {name}: mtu {}", bridge.mtu),
+            Self::DeleteBridge { name, .. } => write!(f, "delete bridge domain {name}"),
+            Self::SetBridge { name, from, to } => {
+                write!(f, "set bridge domain {name}:")?;
+                bridge_changes(f, from, to)
+            }
+            Self::JoinBridge { bridge, interface, role } => write!(f, "add interface {interface} to bridge domain {bridge}: {role}"),
+            Self::LeaveBridge { bridge, interface, .. } => write!(f, "remove interface {interface} from bridge domain {bridge}"),
+            Self::AddStaticMac { bridge, entry } => {
+                write!(f, "bind {} to interface {} in bridge domain {bridge}", entry.mac, entry.interface)
+            }
+            Self::RemoveStaticMac { bridge, entry } => {
+                write!(f, "unbind {} from interface {} in bridge domain {bridge}", entry.mac, entry.interface)
             }
             Self::AddNeighbor { interface, address, mac } => {
                 write!(f, "add neighbor {address} {mac} on interface {interface}")
@@ -457,4 +551,27 @@ fn sflow_changes(f: &mut fmt::Formatter<'_>, from: &Sflow, to: &Sflow) -> fmt::R
 fn collectors(sflow: &Sflow) -> String {
     let each: Vec<String> = sflow.collectors.iter().map(|c| std::net::SocketAddr::new(c.address, c.port).to_string()).collect();
     format!("[{}]", each.join(" "))
+}
+
+/// Only what differs, in the file's words.
+fn bridge_changes(f: &mut fmt::Formatter<'_>, from: &Bridge, to: &Bridge) -> fmt::Result {
+    let (old, new) = (&from.settings, &to.settings);
+    let changes = [
+        ("description", or(&from.description, "none"), or(&to.description, "none")),
+        ("mtu", from.mtu.to_string(), to.mtu.to_string()),
+        ("learn", old.learn.to_string(), new.learn.to_string()),
+        ("unicast-flood", old.unicast_flood.to_string(), new.unicast_flood.to_string()),
+        ("unknown-unicast-flood", old.unknown_unicast_flood.to_string(), new.unknown_unicast_flood.to_string()),
+        ("unicast-forward", old.unicast_forward.to_string(), new.unicast_forward.to_string()),
+        ("mac-age-minutes", old.mac_age_minutes.to_string(), new.mac_age_minutes.to_string()),
+        ("mac-limit", old.mac_limit.to_string(), new.mac_limit.to_string()),
+        ("flood-limit", old.flood_limit.to_string(), new.flood_limit.to_string()),
+        ("unknown-unicast-limit", old.unknown_unicast_limit.to_string(), new.unknown_unicast_limit.to_string()),
+    ];
+    let changed = changes.into_iter().filter(|(_, from, to)| from != to);
+    for (number, (key, from, to)) in changed.enumerate() {
+        let comma = if number == 0 { " " } else { ", " };
+        write!(f, "{comma}{key} {from} -> {to}")?;
+    }
+    Ok(())
 }

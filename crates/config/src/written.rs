@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
+use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::keys::Names;
 use crate::model::{Config, Interface, NeighborKey, Via};
@@ -25,6 +26,8 @@ pub(crate) struct Written {
     loopbacks: BTreeMap<String, Loopback>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     taps: BTreeMap<String, Tap>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    bridgedomains: BTreeMap<String, Bridge>,
     sflow: Sflow,
     #[serde(with = "lists::routes")]
     routes: BTreeMap<Ipv4Net, Via>,
@@ -82,8 +85,9 @@ struct TapHost {
 
 impl From<Config> for Written {
     fn from(config: Config) -> Self {
-        let Config { interfaces, sflow, routes, neighbors, workers, buffers, api, logging, history } = config;
-        let mut written = Self { sflow, routes, neighbors, workers, buffers, api, logging, history, ..Self::default() };
+        let Config { interfaces, bridges, sflow, routes, neighbors, workers, buffers, api, logging, history } = config;
+        let mut written =
+            Self { bridgedomains: bridges, sflow, routes, neighbors, workers, buffers, api, logging, history, ..Self::default() };
         for (name, interface) in interfaces {
             written.add(name, interface);
         }
@@ -115,7 +119,20 @@ impl Written {
 
 impl From<Written> for Config {
     fn from(written: Written) -> Self {
-        let Written { mut interfaces, loopbacks, taps, sflow, routes, neighbors, workers, buffers, api, logging, history } = written;
+        let Written {
+            mut interfaces,
+            loopbacks,
+            taps,
+            bridgedomains: bridges,
+            sflow,
+            routes,
+            neighbors,
+            workers,
+            buffers,
+            api,
+            logging,
+            history,
+        } = written;
         for (name, tap) in taps {
             let added = Interface { mtu: tap.host.mtu.unwrap_or(usual_mtu()), ..Interface::default() };
             let interface = interfaces.entry(name).or_insert(added);
@@ -127,7 +144,7 @@ impl From<Written> for Config {
             let device = Some(Device::Loopback);
             interfaces.insert(name, Interface { description, device, mac, mtu, addresses, ..Interface::default() });
         }
-        Self { interfaces, sflow, routes, neighbors, workers, buffers, api, logging, history }
+        Self { interfaces, bridges, sflow, routes, neighbors, workers, buffers, api, logging, history }
     }
 }
 

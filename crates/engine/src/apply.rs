@@ -141,6 +141,15 @@ impl Control {
                 self.set_static(interface, *address, None);
                 Ok(())
             }
+            Step::CreateBridge { name, bridge } => self.create_bridge(name, bridge),
+            Step::DeleteBridge { name, .. } => {
+                self.delete_bridge(name);
+                Ok(())
+            }
+            Step::SetBridge { name, to, .. } => self.set_bridge(name, to),
+            Step::JoinBridge { bridge, interface, role } => self.join_bridge(bridge, interface, *role),
+            Step::LeaveBridge { bridge, interface, .. } => self.leave_bridge(bridge, interface),
+            Step::AddStaticMac { bridge, .. } | Step::RemoveStaticMac { bridge, .. } => self.bind_all(bridge),
             Step::AddRoute { prefix, via } => self.add_route(*prefix, via),
             Step::ChangeRoute { prefix, from, to } => {
                 self.add_route(*prefix, to)?;

@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 
 use ipnet::Ipv4Net;
 use weir_api::{EventBus, LinkEvent, Timestamp};
-use weir_config::{AdminState, Config};
+use weir_config::{AdminState, BridgeRole, Config};
 use weir_fib::{Adjacency, AdjacencyKind, Fib4Writer, Group, NeighborState, NexthopTable, Path};
 use weir_graph::{DropMap, NodeSpec};
 use weir_memif::MemifWatch;
 use weir_nodes::{Entry, Event, Tables, hold_key};
-use weir_port::interface::{Feature, Features, Input, Interface, InterfaceCounters, Kind};
+use weir_port::interface::{Feature, Features, Input, Interface, InterfaceCounters, Kind, Output};
 use weir_port::{LinkState, Port, TxQueue};
 use weir_ring::qsbr::{Domain, Published};
 use weir_wire::{MacAddr, build};
 
-use crate::capture::Captures;
+use crate::bridges::LiveBridge;
 use crate::clock::Clock;
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
@@ -115,6 +115,7 @@ pub(crate) struct Control {
     /// Adjacency of each neighbour.
     pub(crate) adjacencies: BTreeMap<Place, u32>,
     pub(crate) interfaces: BTreeMap<String, Attached>,
+    pub(crate) bridges: BTreeMap<String, LiveBridge>,
     pub(crate) indexes: Indexes,
     pub(crate) workers: Vec<WorkerHandle>,
     pub(crate) specs: Vec<NodeSpec>,
@@ -126,7 +127,6 @@ pub(crate) struct Control {
     pub(crate) events: EventBus,
     pub(crate) next_worker: usize,
     pub(crate) log: Option<LogControl>,
-    pub(crate) captures: Captures,
     /// Set where a test breathes for the router.
     pub(crate) trial: Option<Trial>,
     pub(crate) due: Due,
@@ -136,8 +136,6 @@ pub(crate) struct Control {
 
 /// sFlow's tap is the first of the graph.
 pub(crate) const SFLOW_TAP: u32 = 1;
-/// The captures' is the second.
-pub(crate) const CAPTURE_TAP: u32 = 2;
 
 impl Control {
     /// The configured state of an interface.
@@ -161,35 +159,41 @@ impl Control {
         let Some(attached) = self.interfaces.get(name) else { return };
         let Some(wanted) = self.wanted(name) else { return };
         let up = wanted.state == AdminState::Up;
+        let bridge = self.bridge_of(name).map(|(bridge, input, role)| (bridge.to_owned(), input, role));
+        let is_bvi = matches!(bridge, Some((.., BridgeRole::Bvi)));
         let input = match (&wanted.l2xc, up) {
             (_, false) => Input::Closed,
+            (None, true) if let Some((_, input, BridgeRole::Member(_))) = bridge => input,
             (Some(target), true) => Input::CrossConnect(self.index_of(target)),
             (None, true) if wanted.addresses.is_empty() => Input::Unused,
             (None, true) => Input::Routed,
         };
         let sampled = wanted.sflow && up;
         let mut features = Features::default().with(Feature::MacVlan);
-        let rx_taps = self.captures.rx_taps(attached.index) | if sampled { SFLOW_TAP } else { 0 };
-        let tx_taps = self.captures.tx_taps(attached.index);
-        if rx_taps != 0 {
+        if sampled {
             features = features.with(Feature::RxTap);
-        }
-        if tx_taps != 0 {
-            features = features.with(Feature::TxTap);
         }
         if input == Input::Routed {
             features = features.with(Feature::Lookup);
         }
-        let kind = if wanted.is_loopback() { Kind::Loopback } else { Kind::Port };
+        let kind = match wanted.is_loopback() {
+            true if is_bvi => Kind::Bvi,
+            true => Kind::Loopback,
+            false => Kind::Port,
+        };
         let mac = wanted.mac.map_or(attached.mac, |mac| MacAddr(mac.0));
         let interface = Interface {
             mtu: u32::from(wanted.mtu),
             input,
             addresses: wanted.addresses.iter().map(|net| (u32::from(net.addr()), net.prefix_len())).collect(),
             features,
-            rx_taps,
-            tx_taps,
-            can_send: up && attached.link.up && attached.tx_queues > 0,
+            rx_taps: if sampled { SFLOW_TAP } else { 0 },
+            bvi_of: bridge.as_ref().filter(|_| is_bvi).and_then(|(_, input, _)| match *input {
+                Input::Bridge { domain, member } => Some((domain, member)),
+                _ => None,
+            }),
+            output: if is_bvi { Output::Bvi } else { Output::Driver },
+            can_send: up && attached.link.up && (is_bvi || attached.tx_queues > 0),
             ..Interface::at_rest(attached.index, name.into(), kind, mac, attached.counters.clone())
         };
         let (place, drops) = (interface.index as usize, attached.drops.clone());
@@ -198,6 +202,12 @@ impl Control {
         }
         self.tables.interfaces[place] = Some(Arc::new(Entry { interface, drops }));
         self.stale = true;
+        // MTU and MAC address are the domain's matter, too.
+        if let Some((bridge, ..)) = bridge
+            && let Err(error) = self.bind_all(&bridge)
+        {
+            tracing::error!("{name}: {error}");
+        }
     }
 
     /// Publishes the master tables and waits until every worker sees them.
@@ -228,6 +238,7 @@ impl Control {
         for (prefix, source, group) in std::mem::take(&mut self.waiting_routes) {
             result = result.and(self.set_route(prefix, source, group));
         }
+        self.forget_leaving_members();
         self.close_leaving();
         result
     }

@@ -12,7 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
-mod capture;
+mod bridges;
 mod changes;
 mod clock;
 mod control;

@@ -15,10 +15,10 @@ use weir_graph::{DropMap, NodeSpec};
 use weir_nodes::{IcmpLimit, Tables};
 use weir_ring::qsbr::{Domain, Published};
 use weir_ring::spsc;
-use weir_telemetry::capture::CaptureTap;
 use weir_telemetry::sampler::{RING, Sampler, Settings};
 
 use crate::apply::{Applied, ApplyError};
+use crate::bridges::AGEING_INTERVAL;
 use crate::changes::{Desk, Startup};
 use crate::clock::Clock;
 use crate::control::Control;
@@ -222,10 +222,6 @@ impl Router {
         Ok(())
     }
 
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.0.stopping.load(Ordering::Acquire)
-    }
-
     pub(crate) fn control(&self) -> MutexGuard<'_, Control> {
         self.0.control.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -273,7 +269,6 @@ impl Router {
         if self.0.stopping.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.end_all_captures();
         self.0.waker.wake();
         let thread = self.0.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         if let Some(thread) = thread {
@@ -304,13 +299,8 @@ fn make_worker(
 ) -> Result<Parts, StartError> {
     let internal = |error: &dyn std::fmt::Display| StartError::Internal(error.to_string());
     let (sampler, source) = Sampler::new(settings.clone(), seed, RING);
-    let (capture, captures) = CaptureTap::new();
     let (trace_in, trace) = spsc::ring(TRACE_STEPS);
-    let graph = weir_nodes::graph(IcmpLimit::default())
-        .tap(Box::new(sampler))
-        .tap(Box::new(capture))
-        .build(number, trace_in)
-        .map_err(|error| internal(&error))?;
+    let graph = weir_nodes::graph(IcmpLimit::default()).tap(Box::new(sampler)).build(number, trace_in).map_err(|error| internal(&error))?;
     let (commands, commands_out) = spsc::ring(COMMANDS);
     let (returned_in, returned) = spsc::ring(COMMANDS);
     let (events_in, events) = spsc::ring(EVENTS);
@@ -336,8 +326,7 @@ fn make_worker(
     );
     let core = core.map(usize::from);
     let stats = worker.stats.clone();
-    let handle =
-        WorkerHandle { commands, returned, events, trace, captures, waker, stats, counters, core, sent: 0, thread: None, by_hand: None };
+    let handle = WorkerHandle { commands, returned, events, trace, waker, stats, counters, core, sent: 0, thread: None, by_hand: None };
     Ok(Parts { worker, handle, source })
 }
 
@@ -416,6 +405,7 @@ fn make_control(
         neighbors: NeighborTable::default(),
         adjacencies: Default::default(),
         interfaces: Default::default(),
+        bridges: BTreeMap::new(),
         indexes: Indexes::load(options.index_file.as_deref()),
         workers,
         specs,
@@ -427,7 +417,6 @@ fn make_control(
         next_worker: 0,
         log: options.log.clone(),
         trial: options.trial.clone(),
-        captures: Default::default(),
         due: Due::default(),
         fail_at: None,
     };
@@ -447,6 +436,7 @@ const LINK_INTERVAL: u64 = 500_000_000;
 pub(crate) struct Due {
     neighbors: u64,
     links: u64,
+    stations: u64,
 }
 
 impl Control {
@@ -459,6 +449,10 @@ impl Control {
             self.tick_neighbors();
             self.take_traces();
             self.domain.reclaim();
+        }
+        if now >= self.due.stations {
+            self.due.stations = now + AGEING_INTERVAL * 1_000_000_000;
+            self.age_bridges();
         }
         if now >= self.due.links {
             self.due.links = now + LINK_INTERVAL;

@@ -245,6 +245,12 @@ impl MacTable {
         }
     }
 
+    /// Whether an operator put a station behind this member.
+    #[must_use]
+    pub fn is_bound(&self, key: Key, member: u16) -> bool {
+        self.seek(key).is_some_and(|(.., word)| word & STATIC != 0 && member_of(word) == member)
+    }
+
     /// Whether an operator put a station behind another member than this.
     #[must_use]
     pub fn is_bound_elsewhere(&self, key: Key, member: u16) -> bool {

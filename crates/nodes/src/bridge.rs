@@ -3,7 +3,7 @@
 //! One pass reads both addresses of all frames and asks the cache for their lines of the table; the second
 //! learns senders and finds receivers. A frame for a known station leaves by that station's member. One
 //! for a group or an unknown station goes to all other members that can take it, as copies of
-//! one list that serves the whole vector. Never back to the member it came in by, never to another
+//! one list that serves the whole vector. What is for the routed side, or to be seen by it, goes to bvi-input. Never back to the member it came in by, never to another
 //! of its split-horizon group.
 //!
 //! Frames of protocols between neighbours (IEEE 802.1Q-2022 table 8-1) are not forwarded by any bridge.
@@ -12,7 +12,7 @@ use std::hint::cold_path;
 
 use weir_buf::{Pkt, VECTOR};
 use weir_fib::{Heard, Key, MacTable, Station};
-use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
+use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::Input;
 use weir_wire::EthernetHeader;
 
@@ -31,6 +31,7 @@ impl Default for Bridge {
     }
 }
 
+const BVI_INPUT: Next = Next(0);
 const TAG: usize = 4;
 const NOBODY: Station = Station::new([0; 6]);
 
@@ -38,7 +39,7 @@ impl Node<Tables> for Bridge {
     const SPEC: NodeSpec = NodeSpec {
         name: "bridge",
         about: "Learns stations and sends frames to the members of a bridge domain that they are behind.",
-        nexts: &[],
+        nexts: &["bvi-input"],
         reasons: &[
             DropReason::InterfaceDown,
             DropReason::TooShort,
@@ -111,13 +112,11 @@ impl Bridge {
     #[inline(always)]
     fn run(&mut self, cx: &mut Cx<'_, Tables>, interface: u32, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Option<u32> {
         let world = cx.world;
-        let input = world.interface(interface).map(|interface| interface.input);
-        let way = match input {
-            Some(Input::Bridge { domain, member }) => {
-                world.bridge(domain).and_then(|domain| Some((domain, domain.member(member)?, member)))
-            }
-            _ => None,
-        };
+        let place = world.interface(interface).and_then(|interface| match interface.input {
+            Input::Bridge { domain, member } => Some((domain, member)),
+            _ => interface.bvi_of,
+        });
+        let way = place.and_then(|(domain, member)| world.bridge(domain).and_then(|domain| Some((domain, domain.member(member)?, member))));
         let Some((domain, member, number)) = way else {
             verdicts.fill(Verdict::drop(DropReason::InterfaceDown));
             return None;
@@ -230,7 +229,7 @@ impl Way<'_> {
             return Verdict::drop(DropReason::FrameTooLong);
         }
         packet.set_aux(member.interface);
-        Verdict::OUT
+        verdict_for(member)
     }
 
     fn is_grouped_with(&self, member: &Member) -> bool {
@@ -284,7 +283,7 @@ impl Way<'_> {
             }
             shortest = shortest.min(member.longest as usize);
             count += 1;
-            Some((Verdict::OUT, member.interface))
+            Some((verdict_for(member), member.interface))
         });
         let verdict = cx.replicate(targets);
         if let Some(counters) = domain.counters.get(cx.worker) {
@@ -298,6 +297,11 @@ impl Way<'_> {
         }
         Some(verdict)
     }
+}
+
+/// Out of a member's interface, or in by the BVI.
+fn verdict_for(member: &Member) -> Verdict {
+    if member.is_bvi { Verdict::to(BVI_INPUT) } else { Verdict::OUT }
 }
 
 /// The length that counts against an MTU: without one VLAN tag.

@@ -45,6 +45,9 @@
 //! on, and leaves by the parent. What comes in by one is told apart by its tags and taken in at
 //! eth-input; interface-input does the same for the frames that other nodes find inside of packets.
 //!
+//! The routed side of a bridge domain, a BVI, is the same: bvi-output puts what is routed out of it into the
+//! domain, and bvi-input takes in what the bridge has for it.
+//!
 //! [`Tables`] is what they read, [`Event`] what they tell the control side. [`graph`] builds the
 //! graph with the nodes in order. No node allocates, locks, or looks at the clock.
 
@@ -53,6 +56,8 @@
 mod arp_input;
 mod bridge;
 mod bridge_domain;
+mod bvi_input;
+mod bvi_output;
 mod each;
 mod eth_input;
 mod flow_hash;
@@ -107,7 +112,7 @@ pub mod names {
 }
 
 /// The nodes before the drivers, in the order of [`weir_port::interface::Output`]'s numbers from 1.
-const OUTPUTS: &[&str] = &["sub-interface-output"];
+const OUTPUTS: &[&str] = &["sub-interface-output", "bvi-output"];
 
 /// The graph of one worker, nodes in the order of a packet's way, taps not yet added.
 #[must_use]
@@ -115,6 +120,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
     GraphBuilder::default()
         .node(eth_input::EthInput)
         .node(interface_input::InterfaceInput)
+        .node(bvi_input::BviInput)
         .node(bridge::Bridge::default())
         .node(arp_input::ArpInput::default())
         .node(ip4_input::Ip4Input)
@@ -130,6 +136,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(ip4_rewrite::Ip4Rewrite)
         .node(ip4_fragment::Ip4Fragment::default())
         .node(mpls::MplsPush)
+        .node(bvi_output::BviOutput)
         .node(sub_interface_output::SubInterfaceOutput)
         .node(ip6_input::Ip6Input)
         .node(ip6_lookup::Ip6Lookup::default())

@@ -72,6 +72,8 @@ pub enum Output {
     Driver = 0,
     /// sub-interface-output, which puts the tags on.
     SubInterface = 1,
+    /// bvi-output, which hands it to the bridge domain.
+    Bvi = 2,
 }
 
 /// The places on an interface where something can be attached, in the order in which a packet meets
@@ -251,6 +253,8 @@ pub struct Interface {
     pub rx_taps: u32,
     /// Taps on what goes out.
     pub tx_taps: u32,
+    /// Domain and member number of a BVI: where that goes which is routed out of it.
+    pub bvi_of: Option<(u16, u16)>,
     /// What makes it a sub-interface, if it is one.
     pub sub_interface: Option<SubInterface>,
     /// Its own sub-interfaces by their tags; `None` without any, so that one look a vector tells.
@@ -283,6 +287,7 @@ impl Interface {
             features: Features::default(),
             rx_taps: 0,
             tx_taps: 0,
+            bvi_of: None,
             sub_interface: None,
             sub_interfaces: None,
             can_send: false,

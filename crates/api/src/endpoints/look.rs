@@ -164,11 +164,6 @@ pub(super) fn trace(router: &dyn Router, request: &Request) -> Text {
     json(&router.trace()?)
 }
 
-pub(super) fn captures(router: &dyn Router, request: &Request) -> Text {
-    query::<NoQuery>(request)?;
-    json(&router.captures()?)
-}
-
 pub(super) fn totals(router: &dyn Router, request: &Request) -> Text {
     query::<NoQuery>(request)?;
     json(&router.totals()?)
@@ -201,7 +196,7 @@ pub(super) fn config_history(router: &dyn Router, request: &Request) -> Text {
 
 pub(super) fn config_revision(router: &dyn Router, request: &Request) -> Text {
     query::<NoQuery>(request)?;
-    json(&router.config_revision(number_in_path(request, "revision")?)?)
+    json(&router.config_revision(number_in_path(request)?)?)
 }
 
 pub(super) fn metrics(router: &dyn Router, request: &Request) -> Text {

@@ -95,6 +95,11 @@ fn disturbs(step: &Step, running: &Config, wanted: &Config) -> Option<&'static s
         {
             Some("the other end is made anew; nothing passes meanwhile")
         }
+        Step::LeaveBridge { bridge, interface, role }
+            if wanted.bridges.get(bridge).is_some_and(|it| it.role_of(interface).is_some_and(|to| to == *role || stays(interface))) =>
+        {
+            Some("it joins again; the stations behind it are forgotten")
+        }
         Step::SetPlacement { interface, .. } if stays(interface) => Some("its queues are opened anew; packets under way are lost"),
         Step::NeedsRestart { .. } => Some("it takes effect when the router is started again"),
         _ => None,

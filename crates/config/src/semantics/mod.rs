@@ -11,6 +11,7 @@
 //! bounds.
 
 mod access;
+mod bridges;
 mod links;
 mod named;
 mod routing;
@@ -27,6 +28,7 @@ pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findi
     let mut rules = Rules { root, candidate, findings, comparisons: 200_000 };
     rules.links();
     rules.named();
+    rules.bridges();
     rules.routing();
     rules.settings();
     rules.access();
@@ -75,6 +77,11 @@ impl Rules<'_, '_> {
         }
         if self.is_sub_interface(name) {
             let message = format!("`{name}` is a sub-interface, which this version does not support");
+            self.findings.unsupported(self.place(path), path, message, "name an interface, or skip what is not supported");
+            return false;
+        }
+        if self.root.value("vxlan_tunnels").is_some_and(|tunnels| tunnels.value(name).is_some()) {
+            let message = format!("`{name}` is a VXLAN tunnel, which this version does not support");
             self.findings.unsupported(self.place(path), path, message, "name an interface, or skip what is not supported");
             return false;
         }

@@ -130,7 +130,9 @@ impl Rules<'_, '_> {
             }
             return;
         };
-        if let Some(behind) = self.candidate.config.interfaces.get(owner).filter(|it| it.is_loopback()) {
+        if let Some(behind) =
+            self.candidate.config.interfaces.get(owner).filter(|it| it.is_loopback() && !self.candidate.config.is_bvi(owner))
+        {
             let what = format!("the {what} {address} is in {net} of loopback `{owner}`, behind which is nobody");
             let help = if behind.addresses.len() == 1 {
                 "give the loopback a prefix length of 32, or name another address"

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use weir_fib::{MacTable, Station};
 use weir_graph::DropReason;
 use weir_nodes::{BridgeDomain, BridgeSettings, Member, StormLimits};
-use weir_port::interface::{Input, Interface, InterfaceCounters, Kind};
-use weir_wire::{MacAddr, build};
+use weir_port::interface::{Input, Interface, InterfaceCounters, Kind, Output};
+use weir_wire::{ArpPacket, MacAddr, build};
 
 use crate::rig::*;
 
@@ -20,6 +20,7 @@ const C: u32 = FIRST + 2;
 const D: u32 = FIRST + 3;
 const E: u32 = FIRST + 4;
 const SILENT: u32 = FIRST + 5;
+const BVI: u32 = FIRST + 6;
 const MULTICAST: MacAddr = MacAddr([1, 0, 0x5e, 0, 0, 9]);
 
 /// A domain of these ports, each in its split-horizon group.
@@ -328,4 +329,88 @@ fn what_is_no_member_any_more_goes_nowhere() {
     router.tables.bridges.clear();
     assert!(ways(&mut router, A, &frame(host(1), host(2))).is_empty());
     assert_eq!(router.dropped(DropReason::InterfaceDown), 2);
+}
+
+/// The domain with a routed side, 10.0.20.1/24, whose neighbour 10.0.20.2 is known.
+pub(crate) fn routed_side(change: impl FnOnce(&mut BridgeDomain)) -> Router {
+    let mut router = bridged(|domain| {
+        domain.members.push(Some(Member { interface: BVI, group: 0, is_bvi: true, longest: 1514, meters: Arc::default() }));
+        assert!(domain.stations.bind(Station::new(our_mac(BVI).0), 6));
+        change(domain);
+    });
+    router.install(Interface {
+        input: Input::Routed,
+        output: Output::Bvi,
+        bvi_of: Some((DOMAIN, 6)),
+        can_send: true,
+        addresses: [(ip("10.0.20.1"), 24)].into(),
+        ..Interface::at_rest(BVI, "loop0".into(), Kind::Bvi, our_mac(BVI), Arc::new(InterfaceCounters::new(1)))
+    });
+    router.connect(BVI, 1500, &["10.0.20.1/24".parse().unwrap()]);
+    router.neighbor(BVI, "10.0.20.2", 1500);
+    router.publish();
+    router
+}
+
+/// From 10.0.20.2 behind member 0 to the router or through it.
+fn from_inside(destination: &str) -> build::Ends {
+    build::Ends { source_mac: host(2), destination_mac: our_mac(BVI), source: ip("10.0.20.2"), ..through(destination) }
+}
+
+#[test]
+fn the_routed_side_answers_what_is_asked_of_it() {
+    let mut router = routed_side(|_| {});
+    let question =
+        build::arp(MacAddr::BROADCAST, &ArpPacket::new(ArpPacket::REQUEST, host(2), ip("10.0.20.2"), MacAddr::ZERO, ip("10.0.20.1")));
+    let sent = router.send(A, &question);
+    let (answers, copies): (Vec<_>, Vec<_>) = sent.into_iter().partition(|sent| sent.0 == A);
+    let mut heard: Vec<u32> = copies.iter().map(|sent| sent.0).collect();
+    heard.sort();
+    assert_eq!(heard, [B, C, D, E], "others hear the question, too");
+    let [(_, answer)] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!((&answer[..6], &answer[6..12]), (&host(2).0[..], &our_mac(BVI).0[..]));
+    assert_eq!(&answer[28..32], &[10, 0, 20, 1], "RFC 826: the sender's protocol address");
+
+    let (way, reply) = router.send_one(A, &build::echo4(&from_inside("10.0.20.1"), 8, 1, 1, &[1; 8]));
+    assert_eq!((way, &reply[..6], reply[34]), (A, &host(2).0[..], 0), "an echo reply, to where the asker is");
+    let (rx, tx) = (router.interface(BVI).counters.rx(), router.interface(BVI).counters.tx());
+    assert_eq!((rx.packets, rx.broadcast, tx.packets, tx.unicast), (2, 1, 2, 2));
+    assert!(router.drops().is_empty(), "{:?}", router.drops());
+}
+
+#[test]
+fn packets_are_routed_out_of_and_into_a_domain() {
+    let mut router = routed_side(|_| {});
+    let (way, out) = router.send_one(A, &build::udp4(&from_inside("10.0.2.2"), &[1; 40]));
+    assert_eq!((way, &out[..6], out[22]), (EAST, &their_mac(2, 2).0[..], 63), "one hop less");
+    let inward = build::udp4(&through("10.0.20.2"), &[1; 40]);
+    let (way, out) = router.send_one(WEST, &inward);
+    assert_eq!((way, &out[..6], &out[6..12], out[22]), (A, &their_mac(20, 2).0[..], &our_mac(BVI).0[..], 63));
+    // Nobody knows where the neighbour is any more: all members get it, the BVI itself does not.
+    bd(&router).stations.forget(|entry| !entry.is_static);
+    let mut ways: Vec<u32> = router.send(WEST, &inward).into_iter().map(|sent| sent.0).collect();
+    ways.sort();
+    assert_eq!(ways, [A, B, C, D, E]);
+    assert!(router.drops().is_empty(), "{:?}", router.drops());
+}
+
+#[test]
+fn nobody_can_be_the_routed_side() {
+    let mut router = routed_side(|_| {});
+    assert!(ways(&mut router, A, &frame(our_mac(BVI), host(5))).is_empty());
+    assert!(ways(&mut router, A, &frame(our_mac(BVI), our_mac(BVI))).is_empty());
+    assert_eq!(router.drops(), [("bridge", DropReason::MacBound, A, 2)]);
+    // Another member's station is not the router's to answer for.
+    let elsewhere = build::Ends { destination_mac: host(9), ..from_inside("10.0.2.2") };
+    assert_eq!(ways(&mut router, A, &build::udp4(&elsewhere, &[1; 40])), [B, C, D, E]);
+}
+
+#[test]
+fn a_routed_side_that_is_down_sends_nothing() {
+    let mut router = routed_side(|_| {});
+    router.change(BVI, |bvi| bvi.can_send = false);
+    assert!(router.send(WEST, &build::udp4(&through("10.0.20.2"), &[1; 40])).is_empty());
+    assert_eq!(router.drops(), [("bvi-output", DropReason::TxDown, WEST, 1)]);
+    assert_eq!(router.send(A, &frame(host(2), MacAddr::BROADCAST)).len(), 4, "nor does it hear");
+    assert_eq!(router.interface(BVI).counters.rx().packets, 0);
 }

@@ -166,6 +166,15 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
                 router.send(WEST, &udp("10.0.2.2"));
             }),
         ),
+        (
+            "bvi-output",
+            TxDown,
+            How::Deed(|router| {
+                *router = crate::bridge::routed_side(|_| {});
+                router.change(26, |bvi| bvi.can_send = false);
+                router.send(WEST, &udp("10.0.20.2"));
+            }),
+        ),
         ("port-tx", TxDown, west(udp("10.0.8.2"))),
     ]
 }

@@ -300,7 +300,7 @@ impl Router {
     }
 
     /// Connected subnets: the addresses, their directed broadcasts, and the subnet itself.
-    fn connect(&mut self, index: u32, mtu: u32, addresses: &[Ipv4Net]) {
+    pub(crate) fn connect(&mut self, index: u32, mtu: u32, addresses: &[Ipv4Net]) {
         if addresses.is_empty() {
             return;
         }
