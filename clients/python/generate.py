@@ -254,6 +254,8 @@ def operation_text(method: str, path: str, operation: Schema, bodies: frozenset[
     arguments = [json.dumps(method), place]
     if content == "text/event-stream":
         kind, call, arguments = "EventStream", "self._wire.stream", arguments[1:]
+    elif content == "application/x-pcapng":
+        kind, call = "CaptureStream", "self._wire.capture"
     elif content == "application/json":
         kind = python_type(reply["schema"], "types.")
         call, arguments = "self._wire.ask", [kind.replace("Any", "object"), *arguments]
@@ -277,7 +279,7 @@ def operation_text(method: str, path: str, operation: Schema, bodies: frozenset[
 def operations_file(document: Schema) -> str:
     bodies = body_names(document)
     text = HEAD.format(what="One method for each operation of the API, with the parameters that it takes.")
-    text += "from typing import Any, Literal\n\nfrom . import types\nfrom .wire import EventStream, Wire, segment\n"
+    text += "from typing import Any, Literal\n\nfrom . import types\nfrom .wire import CaptureStream, EventStream, Wire, segment\n"
     text += "\n\nclass Operations:\n" + docstring("The operations, asked over one wire.", "    ")
     text += "\n    def __init__(self, wire: Wire) -> None:\n        self._wire = wire\n"
     for method, path, operation in operations(document):

@@ -190,6 +190,27 @@ class Looking(RouterTest):
         self.router.trace.clear()
         self.assertEqual(self.router.trace.show().packets, [])
 
+    def test_captures(self) -> None:
+        # Section header, interfaces, packets, statistics: the blocks of pcapng.
+        with self.router.capture(rx=True, interface="source", packets=3) as capture:
+            whole = b"".join(capture)
+        kinds, rest = [], whole
+        while rest:
+            kinds.append(int.from_bytes(rest[:4], "little"))
+            rest = rest[int.from_bytes(rest[4:8], "little") :]
+        self.assertEqual(kinds, [0x0A0D0D0A, 1, 6, 6, 6, 5])
+        with self.router.capture(drop=True) as capture:
+            next(iter(capture))
+            (running,) = [one for one in self.router.captures() if one.number == capture.number]
+            self.assertTrue(running.drop and not running.rx)
+            self.router.end_capture(capture.number)
+            self.assertTrue(all(capture))
+        eventually(lambda: not self.router.captures())
+        with self.assertRaises(weir.NotFound):
+            self.router.capture(drop=True, reasons=["nonsense"])
+        with self.assertRaises(weir.NotFound):
+            self.router.end_capture(capture.number)
+
     def test_events(self) -> None:
         with self.router.events("counters", "config", interval=0.1) as events:
             first = next(event for event in events if isinstance(event, weir.types.CountersEvent))

@@ -253,6 +253,13 @@ async fn answer(
             let body = stream::open(shared.clone(), wanted, place).await?;
             Ok(reply(StatusCode::OK, content_type(endpoint), body))
         }
+        Answer::Capture(begin) => {
+            let begun = shared.ask(shared.limits.answer_time, "beginning a capture", move |router| begin(router, &request)).await?;
+            let number = begun.number;
+            let mut response = reply(StatusCode::OK, content_type(endpoint), stream::capture(begun, shared.stopped.clone()));
+            response.headers_mut().insert(CAPTURE_NUMBER, header::HeaderValue::from(number));
+            Ok(response)
+        }
     }
 }
 
@@ -261,6 +268,7 @@ fn content_type(endpoint: &Endpoint) -> &'static str {
         Reply::Json(_) => JSON,
         Reply::OpenMetrics => crate::metrics::CONTENT_TYPE,
         Reply::Events => "text/event-stream",
+        Reply::Pcapng => PCAPNG,
     }
 }
 
@@ -310,6 +318,11 @@ fn must_be_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let message = format!("the request's body is of type {essence:?}");
     Err(ApiError::new(ErrorCode::UnsupportedMediaType, message, format!("send it as {JSON}")))
 }
+
+/// The header that tells a capture's number, since its body is the capture.
+pub(crate) const CAPTURE_NUMBER: &str = "weir-capture";
+/// What Wireshark's own descriptions call it; IANA has no name for it.
+pub(crate) const PCAPNG: &str = "application/x-pcapng";
 
 const JSON: &str = "application/json";
 /// The second one is that of RFC 7396.

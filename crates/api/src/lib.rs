@@ -23,6 +23,7 @@
 
 mod access;
 mod caller;
+mod capture;
 mod client;
 mod config;
 mod endpoints;
@@ -53,7 +54,8 @@ mod trace;
 mod version;
 
 pub use caller::{Caller, Origin, Role};
-pub use client::{Client, ClientError, EventRequest, Events};
+pub use capture::{Capture, CaptureRequest, CaptureSink, CaptureStream, Captures, NotTaken};
+pub use client::{CapturePieces, Client, ClientError, EventRequest, Events};
 pub use config::{
     Applied, ApplyRequest, ConfigChecked, ConfigDiff, ConfigDump, ConfigLock, ConfigPlan, ConfigStep, ConfigText, Confirmed, DiffRequest,
     Edit, Finding, FindingSeverity, History, InterfacePatch, LockReason, Revision, RevisionText, RollbackRequest, SflowPatch, StepGroup,

@@ -117,6 +117,7 @@ fn responses(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     let (content_type, schema) = match endpoint.reply {
         Reply::Json(of) => ("application/json", json!(of(generator))),
         Reply::OpenMetrics => (crate::metrics::CONTENT_TYPE, json!({ "type": "string" })),
+        Reply::Pcapng => (crate::http::PCAPNG, json!({ "type": "string", "format": "binary", "contentMediaType": crate::http::PCAPNG })),
         Reply::Events => {
             let event = json!(generator.subschema_for::<crate::Event>());
             // OpenAPI 3.1 has no schema for the pieces of a stream.

@@ -86,6 +86,7 @@ fn describe(endpoint: &Endpoint, page: &mut String) {
     let _ = match endpoint.reply {
         Reply::Json(of) => writeln!(page, "- reply: {}", shown(&serde_json::json!(of(&mut generator)))),
         Reply::OpenMetrics => writeln!(page, "- reply: OpenMetrics 1.0 text, see [metrics](metrics.md)"),
+        Reply::Pcapng => writeln!(page, "- reply: the capture as pcapng, piece by piece; the header `Weir-Capture` has its number"),
         Reply::Events => writeln!(page, "- reply: server-sent events, each an [Event](#event)"),
     };
     let codes: Vec<_> = errors(endpoint).iter().map(|code| code.status().to_string()).collect();

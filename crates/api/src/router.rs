@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ApiError, Applied, ApplyRequest, Buffers, Caller, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed,
-    DiffRequest, Errors, EventBus, FibSummary, Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, Memifs, NeighborQuery,
-    Neighbors, RevisionText, RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest,
-    Version,
+    ApiError, Applied, ApplyRequest, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures, ConfigChecked, ConfigDiff,
+    ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors, EventBus, FibSummary, Hardware, History, InterfacePatch,
+    InterfaceQuery, Interfaces, Memifs, NeighborQuery, Neighbors, RevisionText, RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement,
+    Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 
 /// A router as the API sees it.
@@ -85,6 +85,23 @@ pub trait Router: Send + Sync + 'static {
 
     /// Disarms all traces and forgets what they recorded.
     fn trace_clear(&self) -> Result<(), ApiError>;
+
+    /// Begins a capture, whose request is within its bounds; a reason or an interface that does not
+    /// exist is the implementation's to refuse ([`ApiError::unknown`]). It ends when its limits are
+    /// reached, when it is ended, or when the stream is dropped.
+    fn capture(&self, _request: &CaptureRequest, _caller: &Caller) -> Result<CaptureStream, ApiError> {
+        Err(ApiError::not_available("capturing packets"))
+    }
+
+    /// The captures that are under way.
+    fn captures(&self) -> Result<Captures, ApiError> {
+        Err(ApiError::not_available("capturing packets"))
+    }
+
+    /// Ends a capture: what was captured by then is still told to its reader.
+    fn capture_end(&self, _number: u64) -> Result<Capture, ApiError> {
+        Err(ApiError::not_available("capturing packets"))
+    }
 
     /// The balance of packets since start.
     fn totals(&self) -> Result<Totals, ApiError>;

@@ -17,12 +17,13 @@ use axum::body::{Body, Bytes};
 use hyper::body::Frame;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
 use crate::endpoints::EventParameters;
 use crate::http::Shared;
 use crate::listen::is_true;
-use crate::{ApiError, CountersEvent, Event, Interface, InterfaceCounters, LostEvent, Timestamp, Topic};
+use crate::{ApiError, CaptureStream, CountersEvent, Event, Interface, InterfaceCounters, LostEvent, Timestamp, Topic};
 
 /// What a subscriber is told first, so that it knows that it missed nothing from here on.
 const WELCOME: &[u8] = b": weir\nretry: 1000\n\n";
@@ -139,6 +140,34 @@ async fn receive(ring: &mut Option<Ring>, topic: Topic) -> Option<Arc<Event>> {
 fn written(event: &Event) -> Option<Bytes> {
     let data = serde_json::to_string(event).ok()?;
     Some(Bytes::from(format!("event: {}\ndata: {data}\n\n", event.name())))
+}
+
+/// The body of a capture: what the engine hands on, until it ends. When the client goes away it is
+/// dropped, which the engine notices.
+pub(crate) fn capture(pieces: CaptureStream, mut stopped: watch::Receiver<bool>) -> Body {
+    let stopped = Box::pin(async move { is_true(&mut stopped).await });
+    Body::new(Pieces { pieces, stopped: Some(stopped) })
+}
+
+struct Pieces {
+    pieces: CaptureStream,
+    /// The server's end, until it comes: the capture is asked to end, too.
+    stopped: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl hyper::body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Some(stopped) = self.stopped.as_mut()
+            && stopped.as_mut().poll(context).is_ready()
+        {
+            self.stopped = None;
+            self.pieces.ask_to_end();
+        }
+        self.pieces.poll(context).map(|piece| piece.map(|piece| Ok(Frame::data(Bytes::from(piece)))))
+    }
 }
 
 /// A body whose pieces are made one after the other, each when the one before it was taken.

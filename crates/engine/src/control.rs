@@ -21,6 +21,7 @@ use weir_ring::qsbr::{Domain, Published};
 use weir_wire::{MacAddr, build};
 
 use crate::bridges::LiveBridge;
+use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
@@ -127,6 +128,7 @@ pub(crate) struct Control {
     pub(crate) events: EventBus,
     pub(crate) next_worker: usize,
     pub(crate) log: Option<LogControl>,
+    pub(crate) captures: Captures,
     /// Set where a test breathes for the router.
     pub(crate) trial: Option<Trial>,
     pub(crate) due: Due,
@@ -136,6 +138,8 @@ pub(crate) struct Control {
 
 /// sFlow's tap is the first of the graph.
 pub(crate) const SFLOW_TAP: u32 = 1;
+/// The captures' is the second.
+pub(crate) const CAPTURE_TAP: u32 = 2;
 
 impl Control {
     /// The configured state of an interface.
@@ -170,8 +174,13 @@ impl Control {
         };
         let sampled = wanted.sflow && up;
         let mut features = Features::default().with(Feature::MacVlan);
-        if sampled {
+        let rx_taps = self.captures.rx_taps(attached.index) | if sampled { SFLOW_TAP } else { 0 };
+        let tx_taps = self.captures.tx_taps(attached.index);
+        if rx_taps != 0 {
             features = features.with(Feature::RxTap);
+        }
+        if tx_taps != 0 {
+            features = features.with(Feature::TxTap);
         }
         if input == Input::Routed {
             features = features.with(Feature::Lookup);
@@ -194,6 +203,9 @@ impl Control {
             }),
             output: if is_bvi { Output::Bvi } else { Output::Driver },
             can_send: up && attached.link.up && (is_bvi || attached.tx_queues > 0),
+            rx_taps,
+            tx_taps,
+            can_send: up && attached.link.up && attached.tx_queues > 0,
             ..Interface::at_rest(attached.index, name.into(), kind, mac, attached.counters.clone())
         };
         let (place, drops) = (interface.index as usize, attached.drops.clone());

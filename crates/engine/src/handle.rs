@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use weir_graph::{TraceStep, WorkerCounters};
 use weir_nodes::Event;
 use weir_ring::spsc::{Consumer, Producer};
+use weir_telemetry::capture::CaptureControl;
 
 use crate::waker::Waker;
 use crate::worker::{Command, Returned, Worker, WorkerStats};
@@ -20,6 +21,7 @@ pub(crate) struct WorkerHandle {
     pub(crate) returned: Consumer<Returned>,
     pub(crate) events: Consumer<Event>,
     pub(crate) trace: Consumer<TraceStep>,
+    pub(crate) captures: CaptureControl,
     pub(crate) waker: Arc<Waker>,
     pub(crate) stats: Arc<WorkerStats>,
     pub(crate) counters: Arc<WorkerCounters>,

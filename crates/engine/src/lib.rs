@@ -13,6 +13,7 @@
 
 mod apply;
 mod bridges;
+mod capture;
 mod changes;
 mod clock;
 mod control;

@@ -15,6 +15,7 @@ use weir_graph::{DropMap, NodeSpec};
 use weir_nodes::{IcmpLimit, Tables};
 use weir_ring::qsbr::{Domain, Published};
 use weir_ring::spsc;
+use weir_telemetry::capture::CaptureTap;
 use weir_telemetry::sampler::{RING, Sampler, Settings};
 
 use crate::apply::{Applied, ApplyError};
@@ -222,6 +223,10 @@ impl Router {
         Ok(())
     }
 
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.0.stopping.load(Ordering::Acquire)
+    }
+
     pub(crate) fn control(&self) -> MutexGuard<'_, Control> {
         self.0.control.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -269,6 +274,7 @@ impl Router {
         if self.0.stopping.swap(true, Ordering::AcqRel) {
             return;
         }
+        self.end_all_captures();
         self.0.waker.wake();
         let thread = self.0.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         if let Some(thread) = thread {
@@ -299,8 +305,13 @@ fn make_worker(
 ) -> Result<Parts, StartError> {
     let internal = |error: &dyn std::fmt::Display| StartError::Internal(error.to_string());
     let (sampler, source) = Sampler::new(settings.clone(), seed, RING);
+    let (capture, captures) = CaptureTap::new();
     let (trace_in, trace) = spsc::ring(TRACE_STEPS);
-    let graph = weir_nodes::graph(IcmpLimit::default()).tap(Box::new(sampler)).build(number, trace_in).map_err(|error| internal(&error))?;
+    let graph = weir_nodes::graph(IcmpLimit::default())
+        .tap(Box::new(sampler))
+        .tap(Box::new(capture))
+        .build(number, trace_in)
+        .map_err(|error| internal(&error))?;
     let (commands, commands_out) = spsc::ring(COMMANDS);
     let (returned_in, returned) = spsc::ring(COMMANDS);
     let (events_in, events) = spsc::ring(EVENTS);
@@ -326,7 +337,8 @@ fn make_worker(
     );
     let core = core.map(usize::from);
     let stats = worker.stats.clone();
-    let handle = WorkerHandle { commands, returned, events, trace, waker, stats, counters, core, sent: 0, thread: None, by_hand: None };
+    let handle =
+        WorkerHandle { commands, returned, events, trace, captures, waker, stats, counters, core, sent: 0, thread: None, by_hand: None };
     Ok(Parts { worker, handle, source })
 }
 
@@ -417,6 +429,7 @@ fn make_control(
         next_worker: 0,
         log: options.log.clone(),
         trial: options.trial.clone(),
+        captures: Default::default(),
         due: Due::default(),
         fail_at: None,
     };

@@ -448,6 +448,18 @@ impl weir_api::Router for Router {
         Ok(())
     }
 
+    fn capture(&self, request: &weir_api::CaptureRequest, caller: &Caller) -> Reply<weir_api::CaptureStream> {
+        self.begin_capture(request, caller)
+    }
+
+    fn captures(&self) -> Reply<weir_api::Captures> {
+        Ok(self.captures_view())
+    }
+
+    fn capture_end(&self, number: u64) -> Reply<weir_api::Capture> {
+        self.end_capture(number)
+    }
+
     fn totals(&self) -> Reply<weir_api::Totals> {
         Ok(self.balance())
     }

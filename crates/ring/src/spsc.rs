@@ -291,6 +291,18 @@ pub mod slots {
             true
         }
 
+        /// How many values fit right now, at least: only the reader changes it meanwhile, to more. Asks for
+        /// the reader's index when `wanted` seem not to fit.
+        #[inline]
+        #[must_use]
+        pub fn room(&mut self, wanted: usize) -> usize {
+            let capacity = self.0.slots.len();
+            if capacity - self.1.wrapping_sub(self.2) < wanted {
+                self.2 = self.0.head.0.load(Ordering::Acquire);
+            }
+            capacity - self.1.wrapping_sub(self.2)
+        }
+
         /// Where the slot lies that is `ahead` places behind the next one: for asking the cache for it early,
         /// since the reader's core had it last. The slot may be the reader's still.
         #[inline]
@@ -423,6 +435,15 @@ mod tests {
         assert!(writer.push_with(|slot| slot[0] += 10));
         assert_eq!((reader.pop_with(|slot| slot[0]), reader.pop_with(|slot| slot[0])), (Some(2), Some(11)));
         assert!(reader.pop_with(|_| ()).is_none() && reader.is_empty());
+    }
+
+    #[test]
+    fn room_for_several_slots_is_told_before_the_first_is_written() {
+        let (mut writer, mut reader) = slots::ring::<u8>(4);
+        assert!((0..3).all(|_| writer.push_with(|slot| *slot = 1)));
+        assert_eq!((writer.room(1), writer.room(2)), (1, 1));
+        assert!(reader.pop_with(|_| ()).is_some() && reader.pop_with(|_| ()).is_some());
+        assert_eq!(writer.room(2), 3);
     }
 }
 

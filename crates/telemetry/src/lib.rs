@@ -1,6 +1,7 @@
 //! Measuring: taps on the hot side, and on the cold side those who report what they saw.
 //!
 //! * [`sampler`]: the sFlow tap. One packet in N, chosen at random; costs one subtraction a vector.
+//! * [`capture`]: the tap that copies packets for `weir pcap capture`; not attached, it costs nothing.
 //! * [`agent`]: reads the samplers' rings and makes sFlow version 5 datagrams.
 //!
 //! The two meet in bounded rings only. An agent that is slow, stuck or dead makes samples vanish,
@@ -9,5 +10,6 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod capture;
 pub mod random;
 pub mod sampler;

@@ -5,7 +5,9 @@ mod common;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use common::{Packets, Rig, packets};
+use common::{Packets, Plain, Rig, packets};
+use weir_graph::{Look, Marks, Point, Tap};
+use weir_telemetry::capture::{CaptureTap, Filter, Reasons};
 
 thread_local! {
     static ASKED: Cell<u64> = const { Cell::new(0) };
@@ -54,5 +56,22 @@ fn looking_asks_for_no_memory() {
         }
     }
     assert!(rig.lost() > 0);
+    assert_eq!(asked(), before, "look() asked for memory");
+}
+
+#[test]
+fn capturing_asks_for_no_memory() {
+    let Packets { packets, .. } = packets(256, 1500);
+    let (mut tap, mut control) = CaptureTap::new();
+    let filter = Filter { rx: true, tx: false, drop: Some(Reasons::ALL), interface: None, snap: 262_144 };
+    let source = control.begin(1, filter).unwrap();
+    let mut marks = Marks::default();
+    let before = asked();
+    // Into a ring with room, and into one that is full.
+    for now in 0..100 {
+        let look = Look { world: &Plain, worker: 0, now, point: Point::Rx, interface: 1, any_marked: false, seen: 0, unused: 0 };
+        tap.look(&look, &packets, &mut marks);
+    }
+    assert!(source.counters.lost.get() > 0 && !source.is_empty());
     assert_eq!(asked(), before, "look() asked for memory");
 }

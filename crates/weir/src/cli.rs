@@ -11,6 +11,7 @@ mod at;
 mod change;
 mod config;
 pub(crate) mod kind;
+mod pcap;
 mod show;
 mod values;
 
@@ -23,6 +24,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 pub(crate) use at::*;
 pub(crate) use change::*;
 pub(crate) use config::*;
+pub(crate) use pcap::*;
 pub(crate) use show::*;
 use values::{duration, listen_address};
 
@@ -86,6 +88,9 @@ pub(crate) enum Command {
     /// Follow single packets through a running router's graph
     #[command(after_help = TRACE_EXAMPLES, disable_help_subcommand = true)]
     Trace(TraceArgs),
+    /// Capture what a running router receives, sends and drops, for tshark and Wireshark
+    #[command(subcommand, after_help = PCAP_EXAMPLES, disable_help_subcommand = true)]
+    Pcap(PcapCommand),
     /// Watch a running router, drawn anew again and again until Ctrl-C
     #[command(subcommand, after_help = MONITOR_EXAMPLES, disable_help_subcommand = true)]
     Monitor(Monitor),

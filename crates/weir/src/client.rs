@@ -83,6 +83,7 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
         Show::Buffers => output.put(&client.buffers()?, render::hardware::buffers),
         Show::Sflow => output.put(&client.sflow()?, render::sflow::sflow),
         Show::Trace(what) => show_trace(client, what, output),
+        Show::Pcap => output.put(&client.captures()?, render::pcap::captures),
         Show::Totals => output.put(&client.totals()?, render::runtime::totals),
         Show::Config if output.json => output.json(&client.config()?),
         Show::Config => output.put(&client.config_dump()?, |dump, screen| render::config::file(&dump.yaml, screen)),

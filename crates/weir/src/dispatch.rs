@@ -28,6 +28,7 @@ pub(crate) fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
         Command::Show(args) => client::show(args, at, json, to),
         Command::Clear(args) => client::clear(args.what, at, json, to),
         Command::Trace(args) => client::trace(&args.what, at, json, to),
+        Command::Pcap(what) => commands::pcap::execute(what, at, json, to),
         Command::Monitor(what) => commands::monitor::execute(what, at, json, to),
         Command::Exec(args) => shell::exec::execute(args, at, json, to),
         Command::Demo(args) => commands::demo::execute(args, to),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from . import types
-from .wire import EventStream, Wire, segment
+from .wire import CaptureStream, EventStream, Wire, segment
 
 
 class Operations:
@@ -161,6 +161,18 @@ class Operations:
     def get_openapi_json(self) -> dict[str, Any]:
         """This API as an OpenAPI 3.1 document. `GET /v1/openapi.json`"""
         return self._wire.ask(dict[str, object], "GET", "/v1/openapi.json")
+
+    def get_pcap(self) -> types.Captures:
+        """Captures that are under way. `GET /v1/pcap`"""
+        return self._wire.ask(types.Captures, "GET", "/v1/pcap")
+
+    def post_pcap(self, body: types.CaptureRequestBody) -> CaptureStream:
+        """Captures packets, until the client goes away or a limit is reached. `POST /v1/pcap`"""
+        return self._wire.capture("POST", "/v1/pcap", body=body)
+
+    def delete_pcap_number(self, number: int) -> types.Capture:
+        """Ends a capture; its reader is told what was captured by then. `DELETE /v1/pcap/{number}`"""
+        return self._wire.ask(types.Capture, "DELETE", f"/v1/pcap/{segment(number)}")
 
     def get_routes(
         self,

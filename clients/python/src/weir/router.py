@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from . import types
 from .config import Config
@@ -17,7 +17,7 @@ from .operations import Operations
 from .pages import all_interfaces, all_neighbors, all_routes
 from .sflow import Sflow
 from .trace import Trace
-from .wire import TcpTarget, UnixTarget, Wire, tcp_target
+from .wire import CaptureStream, TcpTarget, UnixTarget, Wire, tcp_target
 
 SOCKET = "/run/weir/api.sock"
 """Where a router listens when nobody says."""
@@ -151,6 +151,21 @@ class Router:
         events = Events(stream)
         self._listening.add(events)
         return events
+
+    def capture(self, **wanted: Unpack[types.CaptureRequestBody]) -> CaptureStream:
+        """Captures packets: an iterator of pcapng in pieces, until a limit is reached, `end_capture` or `close`.
+
+        Of `rx`, `tx` and `drop`, at least one is to be true. To see how many packets were lost, end it and read on.
+        """
+        return self.operations.post_pcap(wanted)
+
+    def captures(self) -> list[types.Capture]:
+        """Captures that are under way."""
+        return self.operations.get_pcap().captures
+
+    def end_capture(self, number: int) -> types.Capture:
+        """Ends a capture; its reader gets what was captured by then."""
+        return self.operations.delete_pcap_number(number)
 
     def metrics(self) -> str:
         """All counters as OpenMetrics text."""

@@ -337,6 +337,67 @@ class Buffers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """One capture."""
+
+    number: int
+    """Its number, by which it can be ended."""
+
+    author: str
+    """Who asked for it."""
+
+    since: Timestamp
+    """Since when it runs."""
+
+    captured_packets: int
+    """Packets captured so far."""
+
+    captured_bytes: int
+    """Bytes of the capture so far."""
+
+    lost_packets: int
+    """Packets that were lost, since the reader was too slow."""
+
+    bytes: int | None = None
+    """End before the capture is longer than this, in bytes; absent = never."""
+
+    drop: bool = False
+    """Packets that are dropped, each with its node and its reason as a comment."""
+
+    interface: str | None = None
+    """Only packets that came in by this interface, or at `tx` go out by it; absent = any."""
+
+    milliseconds: int | None = None
+    """End after this time; absent = never."""
+
+    packets: int | None = None
+    """End after so many packets; absent = never."""
+
+    reasons: list[str] = field(default_factory=list)
+    """Only drops for these reasons; empty = any."""
+
+    rx: bool = False
+    """Packets as they come in."""
+
+    snap_bytes: int | None = None
+    """Keep so many bytes of each packet; absent = all of them."""
+
+    tx: bool = False
+    """Packets as they are about to go out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captures:
+    """Captures that are under way."""
+
+    captures: list[Capture]
+    """Each of them, oldest first."""
+
+    most: int
+    """How many there may be at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared:
     """The answer to `POST /v1/clear/WORD`."""
 
@@ -1454,6 +1515,37 @@ class ApplyRequestBody(TypedDict):
 
     skip_unsupported: NotRequired[bool]
     """Keys that vppcfg knows and this router lacks are warnings, not errors."""
+
+
+class CaptureRequestBody(TypedDict):
+    """What to capture. Of `rx`, `tx` and `drop`, at least one."""
+
+    bytes: NotRequired[int | None]
+    """End before the capture is longer than this, in bytes; absent = never."""
+
+    drop: NotRequired[bool]
+    """Packets that are dropped, each with its node and its reason as a comment."""
+
+    interface: NotRequired[str | None]
+    """Only packets that came in by this interface, or at `tx` go out by it; absent = any."""
+
+    milliseconds: NotRequired[int | None]
+    """End after this time; absent = never."""
+
+    packets: NotRequired[int | None]
+    """End after so many packets; absent = never."""
+
+    reasons: NotRequired[list[str]]
+    """Only drops for these reasons; empty = any."""
+
+    rx: NotRequired[bool]
+    """Packets as they come in."""
+
+    snap_bytes: NotRequired[int | None]
+    """Keep so many bytes of each packet; absent = all of them."""
+
+    tx: NotRequired[bool]
+    """Packets as they are about to go out."""
 
 
 class ConfigTextBody(TypedDict):

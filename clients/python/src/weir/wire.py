@@ -142,16 +142,28 @@ class Wire:
 
     def stream(self, path: str, query: Query | None = None) -> EventStream:
         """An answer that comes piece by piece."""
+        return EventStream(self, *self._opened("GET", path, query, None))
+
+    def capture(self, method: str, path: str, query: Query | None = None, body: object = None) -> CaptureStream:
+        """An answer that is a capture."""
+        connection, sock, response = self._opened(method, path, query, body)
+        # A capture of nothing says nothing, for as long as it likes.
+        sock.settimeout(None)
+        return CaptureStream(self, connection, sock, response)
+
+    def _opened(
+        self, method: str, path: str, query: Query | None, body: object
+    ) -> tuple[http.client.HTTPConnection, socket.socket, http.client.HTTPResponse]:
         connection, sock = self._open(self._timeout or SILENCE)
         try:
-            response = self._send(connection, "GET", path, query, None)
+            response = self._send(connection, method, path, query, body)
             if response.status != 200:
                 deadline = time.monotonic() + (self._timeout or PATIENCE)
                 self._refuse(response.status, self._read(sock, response, deadline))
         except BaseException:
             connection.close()
             raise
-        return EventStream(self, connection, sock, response)
+        return connection, sock, response
 
     def _open(self, timeout: float) -> tuple[http.client.HTTPConnection, socket.socket]:
         """A connection, and its socket, which the connection forgets when the router says that it closes."""
@@ -225,6 +237,57 @@ def _written(value: str | int | bool | Sequence[str]) -> str:
     if isinstance(value, str | int):
         return str(value)
     return ",".join(value)
+
+
+class CaptureStream:
+    """A capture as pcapng, in pieces as they come; `number` is the router's for it."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        connection: http.client.HTTPConnection,
+        sock: socket.socket,
+        response: http.client.HTTPResponse,
+    ) -> None:
+        self._wire = wire
+        self._connection = connection
+        self._socket = sock
+        self._response = response
+        self._closed = False
+        self._reading = threading.Lock()
+        self.number = int(response.getheader("Weir-Capture") or 0)
+
+    def close(self) -> None:
+        """Goes away, which ends the capture; also while another thread waits for its next piece."""
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        with self._reading:
+            self._response.close()
+            self._connection.close()
+
+    def __enter__(self) -> CaptureStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while piece := self._piece():
+            yield piece
+        self.close()
+
+    def _piece(self) -> bytes:
+        try:
+            with self._reading:
+                if self._closed or self._response.isclosed():
+                    return b""
+                return self._response.read1(1 << 16)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            if self._closed:
+                return b""
+            self.close()
+            raise self._wire.broken(error) from error
 
 
 class EventStream:

@@ -4,6 +4,7 @@
 //! router between two calls. Long lists are asked for page by page and told whole. Errors are
 //! sentences for the person at the terminal.
 
+mod capture;
 mod connect;
 mod events;
 
@@ -24,10 +25,11 @@ use tokio::time::timeout;
 
 use crate::client::connect::Target;
 use crate::{
-    ApiError, Applied, ApplyRequest, Buffers, Clear, Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed,
-    DiffRequest, ErrorBody, Errors, FibSummary, Hardware, History, InterfacePatch, Interfaces, Memifs, Neighbors, Page, RevisionText,
-    RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    ApiError, Applied, ApplyRequest, Buffers, Capture, CaptureRequest, Captures, Clear, Cleared, ConfigChecked, ConfigDiff, ConfigDump,
+    ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, FibSummary, Hardware, History, InterfacePatch, Interfaces, Memifs,
+    Neighbors, Page, RevisionText, RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
+pub use capture::CapturePieces;
 pub use events::{EventRequest, Events};
 
 /// Longer than the server takes at most to answer.
@@ -254,6 +256,34 @@ impl Client {
         self.ask::<serde_json::Value>(Method::DELETE, "/v1/trace", None).map(drop)
     }
 
+    /// Begins a capture; its pieces are pcapng. It ends when what is returned is dropped, too.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn capture(&self, request: &CaptureRequest) -> Result<CapturePieces, ClientError> {
+        let body = serde_json::to_string(request).map_err(|error| self.not_understood(&error))?;
+        let (runtime, head, body) = self.open(Method::POST, "/v1/pcap", Some(body))?;
+        let number = head.get(crate::http::CAPTURE_NUMBER).and_then(|text| text.to_str().ok()).and_then(|text| text.parse().ok());
+        let number = number.ok_or_else(|| self.not_understood(&"the capture has no number"))?;
+        Ok(CapturePieces { number, router: self.target.to_string(), runtime, body: Some(body) })
+    }
+
+    /// Captures that are under way.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn captures(&self) -> Result<Captures, ClientError> {
+        self.read("/v1/pcap", &[])
+    }
+
+    /// Ends a capture.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn capture_end(&self, number: u64) -> Result<Capture, ClientError> {
+        self.ask(Method::DELETE, &format!("/v1/pcap/{number}"), None)
+    }
+
     /// The balance of packets since start.
     ///
     /// # Errors
@@ -447,17 +477,24 @@ impl Client {
     }
 
     fn subscribe(&self, target: &str) -> Result<Events, ClientError> {
+        let (runtime, _, body) = self.open(Method::GET, target, None)?;
+        Ok(Events { router: self.target.to_string(), runtime, body: Some(body), rest: Vec::new(), searched: 0 })
+    }
+
+    /// Opens a stream: what reads it, its head and its body.
+    fn open(&self, method: Method, target: &str, body: Option<String>) -> Result<(Tokio, header::HeaderMap, Incoming), ClientError> {
         let runtime = self.tokio()?;
         let opened = async {
-            let response = self.exchange(Method::GET, target, None).await?;
+            let response = self.exchange(method, target, body).await?;
             if response.status().is_success() {
-                return Ok(response.into_body());
+                let (head, body) = response.into_parts();
+                return Ok((head.headers, body));
             }
             let status = response.status();
             Err(self.refused(status, &self.read_whole(response.into_body()).await?))
         };
-        let body = runtime.block_on(async { timeout(PATIENCE, opened).await }).map_err(|_| self.late())??;
-        Ok(Events { router: self.target.to_string(), runtime, body: Some(body), rest: Vec::new(), searched: 0 })
+        let (head, body) = runtime.block_on(async { timeout(PATIENCE, opened).await }).map_err(|_| self.late())??;
+        Ok((runtime, head, body))
     }
 
     fn tokio(&self) -> Result<Tokio, ClientError> {

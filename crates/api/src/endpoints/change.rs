@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::endpoints::Request;
 use crate::endpoints::body::{bad, one_line, read, wait};
 use crate::endpoints::look::{json, must_exist};
-use crate::endpoints::parameters::{NoQuery, in_path, query};
+use crate::endpoints::parameters::{NoQuery, in_path, number_in_path, query};
 use crate::{
-    ApiError, ApplyRequest, Clear, Cleared, ConfigText, DiffRequest, InterfacePatch, RollbackRequest, Router, SflowPatch, TraceRequest,
+    ApiError, ApplyRequest, CaptureRequest, CaptureStream, Clear, Cleared, ConfigText, DiffRequest, InterfacePatch, RollbackRequest,
+    Router, SflowPatch, TraceRequest,
 };
 
 type Text = Result<Vec<u8>, ApiError>;
@@ -44,6 +45,36 @@ pub(super) fn trace_clear(router: &dyn Router, request: &Request) -> Text {
     query::<NoQuery>(request)?;
     router.trace_clear()?;
     json(&TraceCleared { cleared: "trace".to_owned() })
+}
+
+/// A capture with every limit in its bounds.
+pub(super) fn capture(router: &dyn Router, request: &Request) -> Result<CaptureStream, ApiError> {
+    query::<NoQuery>(request)?;
+    let example = r#"{"drop": true, "interface": "wan", "packets": 100}; of rx, tx and drop at least one"#;
+    let wanted: CaptureRequest = read(request, "a capture", example)?;
+    if !(wanted.rx || wanted.tx || wanted.drop) {
+        return Err(bad("a capture has at least one of `rx`, `tx` and `drop`", "say where to look"));
+    }
+    if !wanted.reasons.is_empty() && !wanted.drop {
+        return Err(bad("`reasons` are those of drops", "say `drop` too"));
+    }
+    if wanted.packets == Some(0) || wanted.milliseconds == Some(0) {
+        return Err(bad("a capture of nothing", "`packets` and `milliseconds` may be 1 or more"));
+    }
+    if wanted.bytes.is_some_and(|bytes| bytes < CaptureRequest::LEAST_BYTES) {
+        return Err(bad("`bytes` has no room for a packet", format!("it may be {} or more", CaptureRequest::LEAST_BYTES)));
+    }
+    let (least, most) = (CaptureRequest::LEAST_SNAP, CaptureRequest::MOST_SNAP);
+    if wanted.snap_bytes.is_some_and(|snap| !(least..=most).contains(&snap)) {
+        return Err(bad("`snap_bytes` is out of bounds", format!("it may be {least} to {most}")));
+    }
+    must_exist(router, wanted.interface.as_deref())?;
+    router.capture(&wanted, &request.caller)
+}
+
+pub(super) fn capture_end(router: &dyn Router, request: &Request) -> Text {
+    query::<NoQuery>(request)?;
+    json(&router.capture_end(number_in_path(request, "capture")?)?)
 }
 
 fn file(request: &Request) -> Result<ConfigText, ApiError> {

@@ -164,6 +164,11 @@ pub(super) fn trace(router: &dyn Router, request: &Request) -> Text {
     json(&router.trace()?)
 }
 
+pub(super) fn captures(router: &dyn Router, request: &Request) -> Text {
+    query::<NoQuery>(request)?;
+    json(&router.captures()?)
+}
+
 pub(super) fn totals(router: &dyn Router, request: &Request) -> Text {
     query::<NoQuery>(request)?;
     json(&router.totals()?)
@@ -196,7 +201,7 @@ pub(super) fn config_history(router: &dyn Router, request: &Request) -> Text {
 
 pub(super) fn config_revision(router: &dyn Router, request: &Request) -> Text {
     query::<NoQuery>(request)?;
-    json(&router.config_revision(number_in_path(request)?)?)
+    json(&router.config_revision(number_in_path(request, "revision")?)?)
 }
 
 pub(super) fn metrics(router: &dyn Router, request: &Request) -> Text {

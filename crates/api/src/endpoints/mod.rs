@@ -18,9 +18,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::ErrorCode::{Conflict, Invalid, NoRoom, NotAvailable, NotFound, UnsupportedMediaType};
 use crate::{
-    ApiError, Applied, ApplyRequest, Buffers, Caller, Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed,
-    DiffRequest, ErrorCode, Errors, FibSummary, Hardware, History, InterfacePatch, Interfaces, Memifs, Neighbors, Page, RevisionText, Role,
-    RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    ApiError, Applied, ApplyRequest, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures, Cleared, ConfigChecked, ConfigDiff,
+    ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary, Hardware, History, InterfacePatch,
+    Interfaces, Memifs, Neighbors, Page, RevisionText, Role, RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow, SflowPatch,
+    Totals, Trace, TraceRequest, Version,
 };
 
 pub(crate) use look::summed_over_workers;
@@ -66,6 +67,8 @@ pub enum Reply {
     OpenMetrics,
     /// Server-sent events (HTML 9.2).
     Events,
+    /// A capture, as pcapng, piece by piece.
+    Pcapng,
 }
 
 /// How a request is answered.
@@ -73,8 +76,10 @@ pub enum Reply {
 pub(crate) enum Answer {
     /// At once, with the reply's text.
     Text(fn(&dyn Router, &Request) -> Result<Vec<u8>, ApiError>),
-    /// By a stream, which `http.rs` knows how to open.
+    /// By a stream of events, which `http.rs` knows how to open.
     Stream,
+    /// By a capture, which the router opens.
+    Capture(fn(&dyn Router, &Request) -> Result<CaptureStream, ApiError>),
 }
 
 /// The parts of a request that an answer may depend on.
@@ -170,6 +175,10 @@ impl Endpoint {
         Self { reply: Reply::Events, answer: Answer::Stream, ..self }
     }
 
+    const fn capture(self, answer: fn(&dyn Router, &Request) -> Result<CaptureStream, ApiError>) -> Self {
+        Self { reply: Reply::Pcapng, answer: Answer::Capture(answer), ..self }
+    }
+
     /// The name of the operation in the OpenAPI document: `get_interfaces`, `patch_interface`.
     #[must_use]
     pub fn operation(&self) -> String {
@@ -223,6 +232,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
         .body::<TraceRequest>()
         .errors(&[NotFound, UnsupportedMediaType]),
     change::<change::TraceCleared>("DELETE", "/v1/trace", "Disarms all traces and forgets what they recorded.", change::trace_clear),
+    get::<Captures>("/v1/pcap", "Captures that are under way.", look::captures).errors(&[NotAvailable]),
+    change::<()>("POST", "/v1/pcap", "Captures packets, until the client goes away or a limit is reached.", look::version)
+        .body::<CaptureRequest>()
+        .errors(&[NotFound, Conflict, UnsupportedMediaType, NotAvailable])
+        .capture(change::capture),
+    change::<Capture>("DELETE", "/v1/pcap/{number}", "Ends a capture; its reader is told what was captured by then.", change::capture_end)
+        .in_path(parameters::CAPTURE_IN_PATH)
+        .errors(&[NotFound, NotAvailable]),
     get::<Totals>("/v1/totals", "The balance of packets since start.", look::totals),
     of_type("GET", "/v1/config", Role::ReadOnly, "The running configuration, with the keys of the file.", any_object, look::config),
     get::<ConfigDump>("/v1/config/dump", "The running configuration as a file.", look::config_dump).errors(&[NotAvailable]),

@@ -107,6 +107,12 @@ pub(super) const REVISION_IN_PATH: &[Parameter] = &[Parameter {
     kind: ParameterKind::Number { least: 0, most: MOST_REVISIONS, default: None },
 }];
 
+pub(super) const CAPTURE_IN_PATH: &[Parameter] = &[Parameter {
+    name: "number",
+    sentence: "The capture's number.",
+    kind: ParameterKind::Number { least: 0, most: MOST_REVISIONS, default: None },
+}];
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NoQuery {}
@@ -242,12 +248,12 @@ pub(super) fn in_path(request: &Request) -> Result<&str, ApiError> {
 }
 
 /// A number in the path.
-pub(super) fn number_in_path(request: &Request) -> Result<u64, ApiError> {
+pub(super) fn number_in_path(request: &Request, of: &str) -> Result<u64, ApiError> {
     let text = in_path(request)?;
     text.parse()
         .ok()
         .filter(|number| *number <= MOST_REVISIONS)
-        .ok_or_else(|| ApiError::new(ErrorCode::BadRequest, format!("{text:?} is not the number of a revision"), "a whole number, as 17"))
+        .ok_or_else(|| ApiError::new(ErrorCode::BadRequest, format!("{text:?} is not the number of a {of}"), "a whole number, as 17"))
 }
 
 /// Refuses a place in a list that is none.

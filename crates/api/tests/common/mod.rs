@@ -165,6 +165,19 @@ pub(crate) fn trace() -> Trace {
     Trace { filters: vec![TraceFilter { request, left: 4 }], packets: vec![packet] }
 }
 
+pub(crate) fn capture() -> Capture {
+    let request = CaptureRequest { drop: true, reasons: vec!["no-route".to_owned()], snap_bytes: Some(96), ..CaptureRequest::default() };
+    Capture {
+        number: 7,
+        author: "ana".to_owned(),
+        since: Timestamp::from_unix_ms(0),
+        request,
+        captured_packets: 5,
+        captured_bytes: 700,
+        lost_packets: 1,
+    }
+}
+
 impl Router for TestRouter {
     fn version(&self) -> Result<Version, ApiError> {
         Ok(Version {
@@ -292,6 +305,34 @@ impl Router for TestRouter {
     fn trace_clear(&self) -> Result<(), ApiError> {
         self.armed.lock().unwrap().clear();
         Ok(())
+    }
+
+    fn capture(&self, request: &CaptureRequest, _caller: &Caller) -> Result<CaptureStream, ApiError> {
+        let (sink, stream) = CaptureStream::new(7);
+        let pieces = request.packets.unwrap_or(2);
+        std::thread::spawn(move || {
+            for number in 0..pieces {
+                let mut piece = vec![number as u8; 1000];
+                while let Err(NotTaken::Later(same)) = sink.offer(piece) {
+                    piece = same;
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            // A capture of 99 waits for somebody who ends it.
+            while pieces == 99 && !sink.is_gone() && !sink.is_enough() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Ok(stream)
+    }
+
+    fn captures(&self) -> Result<Captures, ApiError> {
+        Ok(Captures { captures: vec![capture()], most: 8 })
+    }
+
+    fn capture_end(&self, number: u64) -> Result<Capture, ApiError> {
+        let unknown = || ApiError::new(ErrorCode::NotFound, format!("no capture {number}"), "");
+        if matches!(number, 3 | 7) { Ok(capture()) } else { Err(unknown()) }
     }
 
     fn totals(&self) -> Result<Totals, ApiError> {
@@ -446,10 +487,11 @@ pub(crate) fn lock() -> ConfigLock {
 
 /// A row of the table with its parameters and a body that it takes.
 pub(crate) fn fitting(endpoint: &Endpoint) -> (String, &'static str) {
-    let path = endpoint.path.replace("{name}", "lan%20%26%20co").replace("{revision}", "3");
+    let path = endpoint.path.replace("{name}", "lan%20%26%20co").replace("{revision}", "3").replace("{number}", "7");
     let body = match (endpoint.method, endpoint.path) {
         ("PATCH", "/v1/sflow") => r#"{"sampling_rate": 100}"#,
         ("PATCH", _) => r#"{"mtu": 9000}"#,
+        (_, "/v1/pcap") if endpoint.body.is_some() => r#"{"rx": true}"#,
         (_, "/v1/config/diff") => r#"{"revision": 3}"#,
         (_, path) if path.starts_with("/v1/config/") && endpoint.body.is_some() && !path.ends_with("rollback") => r#"{"yaml": "a: 1"}"#,
         _ if endpoint.body.is_some() => "{}",

@@ -17,6 +17,8 @@ pub(crate) enum Source {
     Prefixes,
     /// The applied configurations that the running router keeps.
     Revisions,
+    /// The reasons for which packets are dropped.
+    Reasons,
     /// The cases of `weir bench`.
     BenchCases,
     /// Files.
@@ -49,17 +51,19 @@ pub(crate) const KINDS: &[Kind] = &[
     kind("PREFIX|ADDRESS", Source::Prefixes, "a prefix as 192.0.2.0/24, or an address as 192.0.2.7"),
     kind("REVISION", Source::Revisions, "the number of an applied configuration, as `config history` has it"),
     kind("CASE", Source::BenchCases, "the name of a measurement"),
-    kind("FILE", Source::Files, "a file; where it says so, - is standard input"),
+    kind("FILE", Source::Files, "a file; where it says so, - is standard input or output"),
     kind("DIR", Source::Folders, "a folder"),
     kind("HOST:PORT", Source::Nothing, "a router's TCP address, as 192.0.2.1:8443"),
     kind("SOCKET", Source::Files, "the Unix socket of a running router"),
     kind("DURATION", Source::Nothing, "a time as 500ms, 90s, 5m or 1h; a number alone means seconds"),
     kind("SECONDS", Source::Nothing, "a number of seconds"),
+    kind("REASON", Source::Reasons, "a reason for which packets are dropped, as `show errors` has it"),
     kind("COUNT", Source::Nothing, "how many"),
     kind("N", Source::Nothing, "a number"),
     kind("BYTES", Source::Nothing, "a number of bytes"),
     kind("STATE", Source::Nothing, "one of the words that are listed"),
     kind("TOPIC", Source::Nothing, "one of the words that are listed"),
+    kind("POINT", Source::Nothing, "one of the words that are listed"),
     kind("PORT", Source::Nothing, "a UDP port"),
     kind("TABLE", Source::Nothing, "the number of a routing table"),
     kind("ADDR:PORT", Source::Nothing, "an address and a UDP port, as 127.0.0.1:6343, [::1]:6343 or 6343"),

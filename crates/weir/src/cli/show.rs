@@ -65,6 +65,9 @@ pub(crate) enum Show {
     Sflow,
     /// What traces recorded (as `weir trace show`)
     Trace(TraceShowArgs),
+    /// Captures that are under way
+    #[command(visible_alias = "captures")]
+    Pcap,
     /// The balance of packets since the router started
     Totals,
     /// The running configuration

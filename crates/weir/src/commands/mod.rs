@@ -11,6 +11,7 @@ pub(crate) mod demo;
 pub(crate) mod events;
 pub(crate) mod man;
 pub(crate) mod monitor;
+pub(crate) mod pcap;
 pub(crate) mod run;
 pub(crate) mod set;
 pub(crate) mod sflow_decode;

@@ -11,6 +11,7 @@ pub(crate) mod forwarding;
 pub(crate) mod hardware;
 pub(crate) mod interface;
 pub(crate) mod memif;
+pub(crate) mod pcap;
 pub(crate) mod rates;
 pub(crate) mod runtime;
 pub(crate) mod sflow;

@@ -74,6 +74,7 @@ impl Objects {
         match source {
             Source::Interfaces | Source::Nodes | Source::Prefixes | Source::Revisions => self.ask_router(source),
             Source::BenchCases => weir_bench::Case::ALL.iter().map(|case| Object::new(case.name(), case.about())).collect(),
+            Source::Reasons => weir_graph::DropReason::ALL.iter().map(|it| Object::new(it.name(), it.sentence())).collect(),
             Source::Files | Source::Folders | Source::Nothing => Vec::new(),
         }
     }
