@@ -196,7 +196,6 @@ impl Control {
             input,
             addresses: wanted.addresses.iter().map(|net| (u32::from(net.addr()), net.prefix_len())).collect(),
             features,
-            rx_taps: if sampled { SFLOW_TAP } else { 0 },
             bvi_of: bridge.as_ref().filter(|_| is_bvi).and_then(|(_, input, _)| match *input {
                 Input::Bridge { domain, member } => Some((domain, member)),
                 _ => None,
@@ -205,7 +204,6 @@ impl Control {
             can_send: up && attached.link.up && (is_bvi || attached.tx_queues > 0),
             rx_taps,
             tx_taps,
-            can_send: up && attached.link.up && attached.tx_queues > 0,
             ..Interface::at_rest(attached.index, name.into(), kind, mac, attached.counters.clone())
         };
         let (place, drops) = (interface.index as usize, attached.drops.clone());
