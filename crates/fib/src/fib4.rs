@@ -68,46 +68,30 @@ impl Fib4 {
         }
     }
 
+    /// The table to be asked step by step, for loops that do other things between the steps. Of any size; a small one
+    /// is better asked as such.
+    #[inline(always)]
+    #[must_use]
+    pub fn large(&self) -> LargeFib4<'_> {
+        LargeFib4 { trie: &self.trie, root: &self.trie.root, words: self.trie.words.first() }
+    }
+
     /// Up to [`STAGE`] lookups, pass by pass.
     #[inline(always)]
     fn stage(&self, addresses: &[u32], groups: &mut [u32]) {
-        let root = &self.trie.root;
-        let words = self.trie.words.first();
+        let steps = self.large();
         // Arrays of a fixed size, each visited at the same places: no bound to check.
         let (mut entries, mut places) = ([0u32; STAGE], [0u32; STAGE]);
         for (&address, entry) in addresses.iter().zip(&mut entries) {
-            let top = load(&root[(address >> 16) as usize]);
-            *entry = top.0;
-            let (head, _) = dense::head_of(slot(address, 8));
-            weir_cpu::prefetch_address(words.as_ptr().wrapping_add(top.unit() as usize * UNIT_WORDS + head).cast());
+            *entry = steps.first(address);
         }
         for ((&address, &entry), place) in addresses.iter().zip(&entries).zip(&mut places) {
-            let (entry, slot) = (Entry(entry), slot(address, 8));
-            let start = entry.unit() as usize * UNIT_WORDS;
-            let (head, bit) = dense::head_of(slot);
-            let found = match words.get(start + head) {
-                Some(word) if !entry.is_plain() => start + dense::run_of(word.load(Ordering::Relaxed), bit),
-                _ => {
-                    cold_path();
-                    self.trie.place_of(entry, slot)
-                }
-            };
-            *place = found as u32;
-            weir_cpu::prefetch_address(words.as_ptr().wrapping_add(found).cast());
+            *place = steps.second(address, entry);
         }
         let mut all = 0;
         for ((group, &entry), &place) in groups.iter_mut().zip(&entries).zip(&places) {
-            let below = match words.get(place as usize) {
-                Some(word) => load(word),
-                None => {
-                    cold_path();
-                    self.trie.words.get(place as usize).map_or(Entry::NO_ROUTE, load)
-                }
-            };
-            // What was a leaf already led to some place, which says nothing.
-            let entry = if Entry(entry).is_node() { below.0 } else { entry };
-            *group = entry;
-            all |= entry;
+            *group = steps.below(entry, place).0;
+            all |= *group;
         }
         if Entry(all).is_node() {
             self.finish(addresses, groups);
@@ -130,6 +114,84 @@ impl Fib4 {
 #[inline(always)]
 fn slot(address: u32, shift: u32) -> usize {
     (address >> shift) as usize % SLOTS
+}
+
+/// A [`Fib4`] as plain slices, a lookup in three steps. Each fetches what the next one reads, which then does not
+/// wait if enough was done in between.
+#[derive(Clone, Copy)]
+pub struct LargeFib4<'a> {
+    trie: &'a Trie,
+    root: &'a [AtomicU32; crate::trie::ROOT],
+    /// All that the first chunk holds.
+    words: &'a [AtomicU32],
+}
+
+impl LargeFib4<'_> {
+    /// What the root says of an address: a word for the steps that follow.
+    #[inline(always)]
+    #[must_use]
+    pub fn first(self, address: u32) -> u32 {
+        let top = load(&self.root[(address >> 16) as usize]);
+        let (head, _) = dense::head_of(slot(address, 8));
+        self.fetch(top.unit() as usize * UNIT_WORDS + head);
+        top.0
+    }
+
+    /// Where the node of the third octet holds it, when `first` is the word of the first step. Addresses that were
+    /// done with the root go along: what a random one finds cannot be guessed.
+    #[inline(always)]
+    #[must_use]
+    pub fn second(self, address: u32, first: u32) -> u32 {
+        let (entry, slot) = (Entry(first), slot(address, 8));
+        let start = entry.unit() as usize * UNIT_WORDS;
+        let (head, bit) = dense::head_of(slot);
+        let found = match self.words.get(start + head) {
+            Some(word) if !entry.is_plain() => start + dense::run_of(word.load(Ordering::Relaxed), bit),
+            _ => {
+                cold_path();
+                self.trie.place_of(entry, slot)
+            }
+        };
+        self.fetch(found);
+        found as u32
+    }
+
+    /// The group, when `first` and `second` are the words of the steps before.
+    #[inline(always)]
+    #[must_use]
+    pub fn third(self, address: u32, first: u32, second: u32) -> u32 {
+        let entry = self.below(first, second);
+        if entry.is_node() {
+            // Few routes are longer than /24.
+            cold_path();
+            return self.trie.step(entry, slot(address, 0)).group();
+        }
+        entry.group()
+    }
+
+    /// What the node of the third octet holds; what was a leaf already led to some place, which says nothing.
+    #[inline(always)]
+    fn below(self, first: u32, second: u32) -> Entry {
+        let below = match self.words.get(second as usize) {
+            Some(word) => load(word),
+            None => {
+                cold_path();
+                self.trie.words.get(second as usize).map_or(Entry::NO_ROUTE, load)
+            }
+        };
+        if Entry(first).is_node() { below } else { Entry(first) }
+    }
+
+    #[inline(always)]
+    fn fetch(self, word: usize) {
+        weir_cpu::prefetch_address(self.words.as_ptr().wrapping_add(word).cast());
+    }
+}
+
+impl std::fmt::Debug for LargeFib4<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LargeFib4").finish_non_exhaustive()
+    }
 }
 
 /// A small [`Fib4`] as plain slices: for loops over many packets, which would otherwise look for root

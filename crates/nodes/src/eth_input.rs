@@ -7,8 +7,8 @@
 //! the frames, since touching 256 frames once more costs more than the check itself. What is in any
 //! way odd goes through ip4-input, which finds out what is wrong with it. So with IPv6.
 //!
-//! With a table that stays in the cache, plain IPv4 is even forwarded in this pass (`ip4_straight.rs`) and counted at
-//! ip4-lookup as well. While packets are followed each node does its own work, so that a trace shows it.
+//! Plain IPv4 is even forwarded in this pass (`ip4_straight.rs`) and counted at ip4-lookup as well, unless something
+//! lies in between. While packets are followed each node does its own work, so that a trace shows it.
 //!
 //! An interface that has sub-interfaces has its frames looked at one by one: what carries their tags is
 //! theirs from here on, loses the tags and is taken in as interface-input would. One look a vector tells
@@ -17,6 +17,7 @@
 use std::hint::cold_path;
 
 use weir_buf::{Flags, Pkt};
+use weir_fib::Fib4;
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Input, Interface};
 use weir_port::sub_interface::{SubInterfaces, TagChange, TagStack};
@@ -71,7 +72,7 @@ impl Node<Tables> for EthInput {
                 }
             },
             (Input::Routed, None) => match straight(cx, interface) {
-                Some(straight) => forwarded(cx, straight, interface, packets, verdicts),
+                Some(fib) => forwarded(cx, fib, interface, packets, verdicts),
                 None => {
                     let station = Station::new(interface.mac);
                     routed(interface, IP4_LOOKUP, |packet| plain_ip4(station, packet), packets, verdicts)
@@ -181,46 +182,81 @@ pub(crate) fn tag_room(frame: &[u8]) -> usize {
     if EthernetHeader::read(frame).is_some_and(|(header, _)| header.ethertype().is_tag()) { TAG_LEN } else { 0 }
 }
 
-/// What plain IPv4 is forwarded with in this pass, if it can be.
+/// The table by which plain IPv4 is forwarded in this pass, if it can be.
 #[inline(always)]
-fn straight<'w>(cx: &Cx<'w, Tables>, interface: &Interface) -> Option<Straight<'w>> {
+fn straight<'w>(cx: &Cx<'w, Tables>, interface: &Interface) -> Option<&'w Fib4> {
     if cx.is_traced() || !ip4_straight::is_open(interface.features) {
         return None;
     }
-    let fib = cx.world.fib4.get(interface.table as usize)?.small()?;
-    Some(Straight::new(interface.mac, fib, cx.world.nexthops.view()))
+    cx.world.fib4.get(interface.table as usize).map(|fib| &**fib)
 }
 
 /// A routed interface whose plain IPv4 leaves from here, ip4-lookup's work done in this pass.
 #[inline(always)]
 fn forwarded(
     cx: &mut Cx<'_, Tables>,
-    straight: Straight<'_>,
+    fib: &Fib4,
     interface: &Interface,
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
-    let (mut plain_bytes, mut stayed, mut odd, mut exits) = (0, 0, Census::default(), Exits::default());
-    let station = Station::new(interface.mac);
+    let straight = Straight::new(interface.mac, cx.world.nexthops.view());
     verdicts.fill(Verdict::OUT);
-    each::frame(packets, |place, packet| {
-        let len = packet.len();
-        if let Some(out) = straight.forward(packet) {
-            plain_bytes += len as u64;
-            return exits.note(out);
+    let left = match fib.small() {
+        Some(fib) => {
+            let mut left = Left::default();
+            each::frame(packets, |place, packet| {
+                let (len, out) = (packet.len(), straight.forward(fib, packet));
+                left.note(interface, place, packet, len, out, verdicts);
+            });
+            left
+        }
+        None => {
+            let (mut left, fib) = (Left::default(), fib.large());
+            each::staged(
+                packets,
+                |packet| straight.first(fib, packet),
+                |step| Straight::second(fib, step),
+                |place, packet, step| {
+                    let (len, out) = (packet.len(), straight.third(fib, step, packet));
+                    left.note(interface, place, packet, len, out, verdicts);
+                },
+            );
+            left
+        }
+    };
+    cx.did_for(IP4_LOOKUP, packets.len() - left.stayed);
+    let mut exits = left.exits;
+    exits.odd = left.stayed > 0;
+    (exits.outcome(), Census { bytes: left.odd.bytes + left.bytes, ..left.odd })
+}
+
+/// What became of a vector of which most leaves.
+#[derive(Default)]
+struct Left {
+    /// Of plain packets.
+    bytes: u64,
+    stayed: usize,
+    odd: Census,
+    exits: Exits,
+}
+
+impl Left {
+    #[inline(always)]
+    fn note(&mut self, interface: &Interface, place: usize, packet: &mut Pkt, len: usize, out: Option<u32>, verdicts: &mut [Verdict]) {
+        if let Some(out) = out {
+            self.bytes += len as u64;
+            return self.exits.note(out);
         }
         cold_path();
-        stayed += 1;
-        verdicts[place] = if plain_ip4(station, packet) {
-            plain_bytes += len as u64;
+        self.stayed += 1;
+        verdicts[place] = if plain_ip4(Station::new(interface.mac), packet) {
+            self.bytes += len as u64;
             Verdict::to(IP4_LOOKUP)
         } else {
-            route(interface, &mut odd, packet)
+            route(interface, &mut self.odd, packet)
         };
-    });
-    exits.odd = stayed > 0;
-    cx.did_for(IP4_LOOKUP, packets.len() - stayed);
-    (exits.outcome(), Census { bytes: odd.bytes + plain_bytes, ..odd })
+    }
 }
 
 /// The same for IPv6.

@@ -39,7 +39,7 @@
 //!
 //! Plain IPv4 goes from eth-input straight to ip4-lookup: ip4-input's check is made on the way. Only
 //! what is odd (options, chains, anything wrong) passes through ip4-input itself.
-//! With a small table it even leaves from eth-input, all in one pass (`ip4_straight.rs`). So does plain IPv6, but for that.
+//! Mostly it even leaves from eth-input, all in one pass (`ip4_straight.rs`). So does plain IPv6, but for that.
 //!
 //! What leaves by a sub-interface, from whichever node, passes sub-interface-output, which puts the tags
 //! on, and leaves by the parent. What comes in by one is told apart by its tags and taken in at

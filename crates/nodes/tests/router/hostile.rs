@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 
+use ipnet::Ipv4Net;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use weir_graph::{DropReason, TraceRequest};
@@ -151,14 +152,40 @@ fn every_byte_overwritten() {
 /// followed: the same frames, drops and counters, whatever comes.
 #[test]
 fn one_pass_does_what_the_nodes_do() {
-    let (mut straight, mut followed) = (router(), router());
+    alike(router(), router());
+}
+
+/// The same by a table so large that lookups are made in steps.
+#[test]
+fn one_pass_in_steps_does_what_the_nodes_do() {
+    let large = || {
+        let mut router = router();
+        let mut prefixes = (0..1 << 16).map(|n: u32| Ipv4Net::new((0x6400_0000 | n << 8).into(), 24).unwrap());
+        while router.fib.fib().small().is_some() {
+            router.fib.insert(prefixes.next().unwrap(), 1).unwrap();
+        }
+        // Longer than /24, so that a lookup has a step more.
+        let east = router.fib.get("192.168.0.0/16".parse().unwrap()).unwrap();
+        router.fib.insert("192.168.7.8/30".parse().unwrap(), east).unwrap();
+        router
+    };
+    alike(large(), large());
+}
+
+fn alike(mut straight: Router, mut followed: Router) {
     followed.graph.trace(Some(TraceRequest { node: None, interface: None, count: u32::MAX }));
     let calls = |router: &Router, node| router.graph.find(node).map(|node| router.graph.counters().nodes[node].packets.get());
     let mut padded = build::udp4(&through("10.0.2.2"), &[3; 12]);
     padded.extend([0; 6]);
     let mut padded6 = udp6("2001:db8:a::1");
     padded6.extend([0; 6]);
-    for seed in seeds().into_iter().chain([padded, padded6]) {
+    let deep = build::udp4(&through("192.168.7.9"), &[3; 12]);
+    // A vector of its own: everything else comes one by one, or what a node does later would be in another order.
+    let many: Vec<_> = (0..200u8).map(|n| build::udp4(&through(&format!("192.168.{}.9", n % 11)), &[n; 12])).collect();
+    straight.send(WEST, &many[0]);
+    followed.send(WEST, &many[0]);
+    assert_eq!(straight.send_all(WEST, &many), followed.send_all(WEST, &many));
+    for seed in seeds().into_iter().chain([padded, padded6, deep]) {
         for place in 0..seed.len().min(56) {
             for byte in [seed[place] & 1, seed[place] ^ 1, !seed[place]] {
                 let mut frame = seed.clone();
