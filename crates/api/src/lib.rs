@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod acl;
 mod caller;
 mod capture;
 mod client;
@@ -53,6 +54,7 @@ mod tls;
 mod trace;
 mod version;
 
+pub use acl::{AclAction, AclBinding, AclDirection, AclQuery, AclTerm, AclTermKey, Acls};
 pub use caller::{Caller, Origin, Role};
 pub use capture::{Capture, CaptureRequest, CaptureSink, CaptureStream, Captures, NotTaken};
 pub use client::{CapturePieces, Client, ClientError, EventRequest, Events};

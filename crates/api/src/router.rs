@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ApiError, Applied, ApplyRequest, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures, ConfigChecked, ConfigDiff,
-    ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors, EventBus, FibSummary, Hardware, History, InterfacePatch,
-    InterfaceQuery, Interfaces, Memifs, NeighborQuery, Neighbors, RevisionText, RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement,
-    Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    AclQuery, Acls, ApiError, Applied, ApplyRequest, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures, ConfigChecked,
+    ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors, EventBus, FibSummary, Hardware, History,
+    InterfacePatch, InterfaceQuery, Interfaces, Memifs, NeighborQuery, Neighbors, RevisionText, RollbackRequest, RouteQuery, Routes,
+    Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 
 /// A router as the API sees it.
@@ -55,6 +55,11 @@ pub trait Router: Send + Sync + 'static {
     /// All ends of shared-memory connections.
     fn memif(&self) -> Result<Memifs, ApiError> {
         Err(ApiError::not_available("shared-memory connections"))
+    }
+
+    /// What interfaces' access lists met; the part of the terms that is asked for, and bindings when none come before.
+    fn acls_where(&self, _query: &AclQuery) -> Result<Acls, ApiError> {
+        Err(ApiError::not_available("access lists"))
     }
 
     /// How full packet memory is.

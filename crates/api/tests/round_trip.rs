@@ -23,6 +23,7 @@ fn what_the_router_says_is_what_the_client_reads() {
     assert_eq!(client.hardware(None).unwrap(), router.hardware().unwrap());
     assert_eq!(client.rx_placement(None).unwrap(), router.rx_placement().unwrap());
     assert_eq!(client.memif(None).unwrap(), router.memif().unwrap());
+    assert_eq!(client.acls(None, None).unwrap(), router.acls_where(&AclQuery { most: 9, ..AclQuery::default() }).unwrap());
     assert_eq!(client.runtime().unwrap(), router.runtime().unwrap());
     assert_eq!(client.errors(None, true).unwrap(), router.errors().unwrap());
     assert_eq!(client.neighbors(None).unwrap(), router.neighbors().unwrap());

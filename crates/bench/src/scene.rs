@@ -120,7 +120,7 @@ impl Scene {
             thinned: thinned.max(1),
         };
         for index in [IN, OUT, BESIDE] {
-            let entry = Entry { interface: port(index), drops: [map.counters()].into() };
+            let entry = Entry::new(port(index), [map.counters()].into());
             scene.tables.interfaces.push(Some(Arc::new(entry)));
         }
         Ok(scene)
@@ -175,7 +175,7 @@ impl Scene {
         if let Some(Some(entry)) = on.interfaces.get_mut(self.sampled as usize) {
             let mut interface = entry.interface.clone();
             interface.rx_taps = 1;
-            *entry = Arc::new(Entry { interface, drops: entry.drops.clone() });
+            *entry = Arc::new(Entry::new(interface, entry.drops.clone()));
         }
         [off, on]
     }

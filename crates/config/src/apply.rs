@@ -5,6 +5,8 @@
 //! step whose `from` is not what the model holds is refused, because then the plan was made for
 //! another configuration, and undoing it would not lead back.
 
+use std::collections::BTreeMap;
+
 use crate::model::{Config, Interface, NeighborKey};
 use crate::step::{RestartChange, Step};
 
@@ -44,6 +46,7 @@ fn fit(config: &mut Config, step: &Step) -> Option<()> {
         Step::SetPlacement { interface, from, to } => set(&mut interfaces.get_mut(interface)?.rx_queue_workers, from, to),
         Step::SetState { interface, from, to } => set(&mut interfaces.get_mut(interface)?.state, from, to),
         Step::SetL2xc { interface, from, to } => set(&mut interfaces.get_mut(interface)?.l2xc, from, to),
+        Step::SetAcl { interface, from, to } => set(&mut interfaces.get_mut(interface)?.acl, from, to),
         Step::SetSflow { interface, from, to } => set(&mut interfaces.get_mut(interface)?.sflow, from, to),
         Step::AddAddress { interface, address } => done(interfaces.get_mut(interface)?.addresses.insert(*address)),
         Step::RemoveAddress { interface, address } => done(interfaces.get_mut(interface)?.addresses.remove(address)),
@@ -93,6 +96,8 @@ fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
         Step::AddStaticMac { bridge, entry } => done(config.bridges.get_mut(bridge)?.static_macs.insert(entry.clone())),
         Step::RemoveStaticMac { bridge, entry } => done(config.bridges.get_mut(bridge)?.static_macs.remove(entry)),
         Step::ChangeRoute { prefix, from, to } => set(config.routes.get_mut(prefix)?, from, to),
+        Step::SetPrefixList { name, from, to } => set_entry(&mut config.prefix_lists, name, from, to),
+        Step::SetAccessList { name, from, to } => set_entry(&mut config.access_lists, name, from, to),
         Step::SetSflowSettings { from, to } => set(&mut config.sflow, from, to),
         Step::SetLogLevel { from, to } => set(&mut config.logging.level, from, to),
         Step::NeedsRestart { change } => match change {
@@ -109,6 +114,14 @@ fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
 
 fn set<T: PartialEq + Clone>(place: &mut T, from: &T, to: &T) -> Option<()> {
     when(place == from, || *place = to.clone())
+}
+
+/// An entry that is added, changed or taken away.
+fn set_entry<V: PartialEq + Clone>(entries: &mut BTreeMap<String, V>, name: &str, from: &Option<V>, to: &Option<V>) -> Option<()> {
+    when(entries.get(name) == from.as_ref(), || match to {
+        Some(to) => drop(entries.insert(name.to_owned(), to.clone())),
+        None => drop(entries.remove(name)),
+    })
 }
 
 fn done(changed: bool) -> Option<()> {
@@ -128,6 +141,7 @@ impl Interface {
             state: crate::model::AdminState::Down,
             addresses: std::collections::BTreeSet::new(),
             l2xc: None,
+            acl: crate::access_list::Binding::default(),
             sflow: false,
             ..self.clone()
         }

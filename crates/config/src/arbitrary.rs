@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use ipnet::Ipv4Net;
+use ipnet::{IpNet, Ipv4Net};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use crate::access_list::{AccessList, Binding, Family, Octets, Ports, PrefixList, Protocol, Scope, Term, TermAction};
 use crate::bridge::{Bridge, SplitHorizon, StaticMac};
 use crate::device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
 use crate::model::{AdminState, Config, Interface, NeighborKey, Path, Via};
@@ -50,6 +51,8 @@ struct Dice {
     bridges: Vec<Option<[u8; 6]>>,
     routes: Vec<Option<(u8, u8)>>,
     neighbors: Vec<Option<(u8, u8)>>,
+    prefix_lists: Vec<Option<[u8; 2]>>,
+    access_lists: Vec<Option<Vec<[u8; 5]>>>,
     settings: Vec<u8>,
     texts: Vec<String>,
 }
@@ -61,11 +64,13 @@ fn dice() -> impl Strategy<Value = Dice> {
     let bridges = vec(proptest::option::of(any::<[u8; 6]>()), 2);
     let routes = vec(proptest::option::of((any::<u8>(), any::<u8>())), 5);
     let neighbors = vec(proptest::option::of((any::<u8>(), any::<u8>())), 4);
+    let prefix_lists = vec(proptest::option::of(any::<[u8; 2]>()), 2);
+    let access_lists = vec(proptest::option::of(vec(any::<[u8; 5]>(), 1..4)), 3);
     let settings = vec(any::<u8>(), 16);
     let texts = vec("\\PC{1,24}|[ a:#'\"\\\\{}&*!|>%@`,?-]{1,8}|off|null|1e3|~|07", 4);
-    (interfaces, loopbacks, subnets, bridges, routes, neighbors, settings, texts).prop_map(|all| {
-        let (interfaces, loopbacks, subnets, bridges, routes, neighbors, settings, texts) = all;
-        Dice { interfaces, loopbacks, subnets, bridges, routes, neighbors, settings, texts }
+    (interfaces, loopbacks, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts).prop_map(|all| {
+        let (interfaces, loopbacks, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts) = all;
+        Dice { interfaces, loopbacks, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts }
     })
 }
 
@@ -87,6 +92,8 @@ impl Dice {
         take(&mut self.bridges, other.bridges, &mut mask);
         take(&mut self.routes, other.routes, &mut mask);
         take(&mut self.neighbors, other.neighbors, &mut mask);
+        take(&mut self.prefix_lists, other.prefix_lists, &mut mask);
+        take(&mut self.access_lists, other.access_lists, &mut mask);
         take(&mut self.settings, other.settings, &mut mask);
         take(&mut self.texts, other.texts, &mut mask);
         self
@@ -121,6 +128,7 @@ impl Dice {
             let Some((interface, address)) = pick(&reachable, which) else { continue };
             config.neighbors.insert(NeighborKey { interface, address }, MacAddr([2, 0, 0, 0, small(index), mac % 2]));
         }
+        self.add_access_lists(&mut config);
         self.live_settings(&mut config);
         if devices == Devices::Any {
             self.restart_settings(&mut config);
@@ -207,6 +215,44 @@ impl Dice {
             bridge.settings.flood_limit = u32::from(limit % 3) * 1000;
             bridge.settings.learn = !limit.is_multiple_of(5);
             config.bridges.insert(format!("bd{}", index + 1), bridge);
+        }
+    }
+
+    fn add_access_lists(&self, config: &mut Config) {
+        for (index, dice) in self.prefix_lists.iter().enumerate() {
+            let Some([members, text]) = *dice else { continue };
+            let member = |last: u8| IpNet::from(IpAddr::from([192, 0, 2, last]));
+            let v6 = members.is_multiple_of(2).then(|| IpNet::from(IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(members)])));
+            let list = PrefixList { description: self.text(text), members: (0..=members % 3).map(member).chain(v6).collect() };
+            config.prefix_lists.insert(format!("prefixes-{index}"), list);
+        }
+        let prefix_lists: Vec<String> = config.prefix_lists.keys().cloned().collect();
+        for (index, terms) in self.access_lists.iter().enumerate() {
+            let Some(terms) = terms else { continue };
+            let terms = terms.iter().map(|dice| self.term(*dice, &prefix_lists)).collect();
+            config.access_lists.insert(format!("list-{index}"), AccessList { description: None, terms });
+        }
+        let names: Vec<String> = config.access_lists.keys().cloned().collect();
+        for (index, interface) in config.interfaces.values_mut().enumerate().filter(|(_, it)| !it.is_loopback()) {
+            let dice = self.setting(index).rotate_left(3);
+            let some = |dice: u8| names.iter().skip(usize::from(dice % 4)).take(usize::from(dice / 4 % 3)).cloned().collect();
+            interface.acl = Binding { input: some(dice), output: some(dice / 16) };
+        }
+    }
+
+    fn term(&self, [kind, scope, ports, text, action]: [u8; 5], prefix_lists: &[String]) -> Term {
+        let list = prefix_lists.get(usize::from(scope % 4)).map(|name| Scope::List(name.clone()));
+        let ports = if ports.is_multiple_of(2) { Ports { first: u16::from(ports), last: 1000 + u16::from(ports) } } else { Ports::ANY };
+        let term = Term {
+            description: self.text(text),
+            source: list.unwrap_or_default(),
+            ..Term::all(if action.is_multiple_of(2) { TermAction::Permit } else { TermAction::Deny })
+        };
+        match kind % 4 {
+            0 => term,
+            1 => Term { protocol: Some(Protocol(253)), family: Family::Ipv4, ..term },
+            2 => Term { protocol: Some(Protocol(17)), destination_port: ports, ..term },
+            _ => Term { protocol: Some(Protocol::ICMP), icmp_type: Octets { first: 8, last: 8 }, ..term },
         }
     }
 

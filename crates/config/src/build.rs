@@ -5,7 +5,7 @@
 //! run. Lists are kept with the indices of their items beside the model, whose maps and sets have
 //! forgotten them, because the third pass must point at the second of two equal things.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,6 +14,7 @@ use ipnet::Ipv4Net;
 use serde::Deserialize;
 use serde::de::value::{Error as WordError, StrDeserializer};
 
+use crate::access_list::{self, AccessList, Binding, PrefixList, Term, TermAction};
 use crate::device::{Device, Memif, Stream};
 use crate::model::{Config, Interface, NeighborKey, Path, Via};
 use crate::scalar::{MacAddr, decimal};
@@ -119,6 +120,8 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
         config.logging = Logging { level: word(node, "level").unwrap_or_default(), format: word(node, "format").unwrap_or_default() };
     });
     section("history", &mut |node| config.history = history(node));
+    config.prefix_lists = named(root, "prefixlists", prefix_list);
+    config.access_lists = named(root, "acls", access_list);
     let routes = items(root, "routes").filter_map(|(item, node)| route(item, node)).collect();
     let neighbors = items(root, "neighbors").filter_map(|(item, node)| neighbor(item, node)).collect();
     Candidate { config, addresses, routes, neighbors }
@@ -159,6 +162,7 @@ fn interface(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> I
         device: node.value("device").and_then(device),
         mac: parsed(node, "mac"),
         l2xc: text(node, "l2xc"),
+        acl: node.value("acl").map(binding).unwrap_or_default(),
         sflow: truth(node, "sflow").unwrap_or_default(),
         state: word(node, "state").unwrap_or_default(),
         ..Interface::default()
@@ -276,6 +280,42 @@ fn host(node: &Node<'_>, key: &str) -> Option<Ipv4Addr> {
 fn neighbor(item: usize, node: &Node<'_>) -> Option<NeighborItem> {
     let key = NeighborKey { interface: text(node, "interface")?, address: host(node, "address")? };
     Some(NeighborItem { item, key, mac: parsed(node, "mac")? })
+}
+
+/// The entries of a section of names.
+fn named<V>(root: &Node<'_>, section: &str, read: impl Fn(&Node<'_>) -> V) -> BTreeMap<String, V> {
+    let entries = root.value(section).map_or(&[][..], Node::entries);
+    entries.iter().map(|entry| (entry.key.clone().into_owned(), read(&entry.value))).collect()
+}
+
+fn prefix_list(node: &Node<'_>) -> PrefixList {
+    let member = |(_, node): (usize, &Node<'_>)| node.text().and_then(access_list::prefix);
+    PrefixList { description: text(node, "description"), members: items(node, "members").filter_map(member).collect() }
+}
+
+fn access_list(node: &Node<'_>) -> AccessList {
+    AccessList { description: text(node, "description"), terms: items(node, "terms").map(|(_, node)| term(node)).collect() }
+}
+
+/// Also of a term without an action, so that the others keep their places.
+fn term(node: &Node<'_>) -> Term {
+    Term {
+        description: text(node, "description"),
+        family: word(node, "family").unwrap_or_default(),
+        source: parsed(node, "source").unwrap_or_default(),
+        destination: parsed(node, "destination").unwrap_or_default(),
+        protocol: parsed(node, "protocol"),
+        source_port: parsed(node, "source-port").unwrap_or_default(),
+        destination_port: parsed(node, "destination-port").unwrap_or_default(),
+        icmp_type: parsed(node, "icmp-type").unwrap_or_default(),
+        icmp_code: parsed(node, "icmp-code").unwrap_or_default(),
+        ..Term::all(word(node, "action").unwrap_or(TermAction::Deny))
+    }
+}
+
+fn binding(node: &Node<'_>) -> Binding {
+    let names = |key: &str| items(node, key).filter_map(|(_, node)| node.text().filter(|_| !node.is_empty()).map(str::to_owned)).collect();
+    Binding { input: names("input"), output: names("output") }
 }
 
 fn sflow(node: &Node<'_>) -> Sflow {

@@ -61,6 +61,18 @@ pub(crate) enum Kind {
     ListenAddress,
     /// The name of a Unix group.
     UnixGroup,
+    /// An address or a prefix without host bits, of either family.
+    AnyPrefix,
+    /// `any`, an address, a prefix, or the name of a prefix list.
+    Scope,
+    /// The name or number of an IP protocol.
+    Protocol,
+    /// `any`, ports by number or name, or a range of them.
+    Ports,
+    /// `any`, a number up to 255, or a range of them.
+    Octets,
+    /// The name of an access list of this file.
+    AccessListName,
     /// A SHA-256 hash in hexadecimal.
     Sha256,
     /// An IPv4 address or a range of them.
@@ -76,6 +88,10 @@ pub(crate) enum Kind {
 pub(crate) enum Names {
     /// Of interfaces.
     Interface,
+    /// Of access lists.
+    AccessList,
+    /// Of prefix lists.
+    PrefixList,
     /// A word and a number up to this one, as `loop0`.
     Numbered(&'static str, u32),
 }
@@ -91,7 +107,7 @@ impl Names {
     /// The number behind the word, whether or not it is within the limit.
     pub(crate) fn numbers(self, name: &str) -> Option<u64> {
         match self {
-            Self::Interface => None,
+            Self::Interface | Self::AccessList | Self::PrefixList => None,
             Self::Numbered(word, _) => decimal(name.strip_prefix(word)?),
         }
     }
@@ -149,8 +165,9 @@ const fn lacks(path: &'static str) -> Key {
 }
 
 use Kind::{
-    AddressRange, File, InterfaceName, Ip, LinuxName, List, ListenAddress, Mac, MemifSocket, Named, Neighbor, OwnAddress, PortRange,
-    PowerOfTwo, Prefix, Secret, Section, Sha256, Text, Truth, UnicastMac, UnixGroup, Via, Whole, Word,
+    AccessListName, AddressRange, AnyPrefix, File, InterfaceName, Ip, LinuxName, List, ListenAddress, Mac, MemifSocket, Named, Neighbor,
+    Octets, OwnAddress, PortRange, Ports, PowerOfTwo, Prefix, Protocol, Scope, Secret, Section, Sha256, Text, Truth, UnicastMac, UnixGroup,
+    Via, Whole, Word,
 };
 
 const LINUX: &[&str] = &["af-xdp", "tap"];
@@ -207,6 +224,11 @@ pub(crate) static KEYS: &[Key] = &[
     key("interfaces.*.addresses", List(0, 65_536), "[]", "[192.0.2.1/24]", "Own IPv4 addresses with their subnets. No two interfaces share a subnet."),
     key("interfaces.*.addresses[]", OwnAddress, "", "192.0.2.1/24", "An own address."),
     key("interfaces.*.l2xc", InterfaceName, "", "xe1", "The interface that everything received here leaves by, unlooked at (L2 cross connect). Neither of the two has addresses, both have the same MTU, and an interface is the target of one other at most. For both directions, set it on both."),
+    key("interfaces.*.acl", Section, "{}", "{input: [web]}", "The access lists that its packets pass; what no term of them matches is dropped, what is not IP passes."),
+    key("interfaces.*.acl.input", List(0, 16), "[]", "[web]", "Lists for packets that come in, one after the other."),
+    key("interfaces.*.acl.input[]", AccessListName, "", "web", "A list under `acls`."),
+    key("interfaces.*.acl.output", List(0, 16), "[]", "[web]", "Lists for packets that go out."),
+    key("interfaces.*.acl.output[]", AccessListName, "", "web", "A list under `acls`."),
     key("interfaces.*.sflow", Truth, "false", "true", "Whether received packets are sampled."),
     key("interfaces.*.rx-queue-workers", List(0, 64), "[]", "[0, 1]", "The worker of receive queue 0, 1, …; queues beyond the list are placed by the router."),
     key("interfaces.*.rx-queue-workers[]", Whole(0, 63), "", "0", "A worker, counted from 0."),
@@ -296,6 +318,28 @@ pub(crate) static KEYS: &[Key] = &[
     key("neighbors[].address", Neighbor, REQUIRED, "192.0.2.7", "Its address, in a subnet of that interface."),
     key("neighbors[].mac", UnicastMac, REQUIRED, "02:00:00:00:00:07", "Its MAC address."),
 
+    key("prefixlists", Named(Names::PrefixList), "{}", "{customers: {members: [192.0.2.0/24, 2001:db8::/32]}}", "Prefixes under names, for terms of access lists."),
+    key("prefixlists.*", Section, "", "{members: [192.0.2.0/24]}", "One prefix list."),
+    key("prefixlists.*.description", Text(255), "", "our customers", "Free text for people; absent by default."),
+    key("prefixlists.*.members", List(1, 10_000), REQUIRED, "[192.0.2.0/24, 2001:db8::1]", "Addresses and prefixes of either family."),
+    key("prefixlists.*.members[]", AnyPrefix, "", "192.0.2.0/24", "An address, or a prefix without host bits."),
+
+    key("acls", Named(Names::AccessList), "{}", "{web: {terms: [{action: permit, protocol: tcp, destination-port: https}]}}", "Access lists by name; an interface's `acl` binds them."),
+    key("acls.*", Section, "", "{terms: [{action: permit}]}", "One access list."),
+    key("acls.*.description", Text(255), "", "who may reach the web", "Free text for people; absent by default."),
+    key("acls.*.terms", List(1, 10_000), REQUIRED, "[{action: permit, source: customers}]", "Its terms in order; the first that a packet matches says what becomes of it."),
+    key("acls.*.terms[]", Section, "", "{action: deny, source: 192.0.2.0/24}", "One term; what it leaves out it does not ask for."),
+    key("acls.*.terms[].description", Text(255), "", "no spoofing", "Free text for people; absent by default."),
+    key("acls.*.terms[].action", Word(&["permit", "deny"]), REQUIRED, "deny", "What becomes of packets that match. vppcfg's `permit+reflect`, which keeps state, is refused."),
+    key("acls.*.terms[].family", Word(&["any", "ipv4", "ipv6"]), "any", "ipv4", "The version of IP; `any` = each that its addresses have."),
+    key("acls.*.terms[].source", Scope, "any", "customers", "Where packets come from: an address, a prefix, or the name of a prefix list."),
+    key("acls.*.terms[].destination", Scope, "any", "192.0.2.7", "Where they go."),
+    key("acls.*.terms[].protocol", Protocol, "any", "tcp", "What they carry, by name or number."),
+    key("acls.*.terms[].source-port", Ports, "any", "1024-", "Their source port, for tcp, udp and sctp: a number, a name, or a range `a-b`, `-b` or `a-`."),
+    key("acls.*.terms[].destination-port", Ports, "any", "https", "Their destination port."),
+    key("acls.*.terms[].icmp-type", Octets, "any", "8", "Their ICMP type, for icmp and ipv6-icmp: a number or a range."),
+    key("acls.*.terms[].icmp-code", Octets, "any", "0", "Their ICMP code."),
+
     key("workers", Section, "{}", "{cores: [0, 1], idle: poll}", "Worker threads of the packet path. A change needs a restart."),
     key("workers.cores", List(1, 64), "", "[0, 1]", "The core of worker 0, 1, …; not pinned when absent."),
     key("workers.cores[]", Whole(0, 4095), "", "0", "A core as Linux counts it."),
@@ -338,8 +382,6 @@ pub(crate) static KEYS: &[Key] = &[
 
     lacks("bondethernets"),
     lacks("vxlan_tunnels"),
-    lacks("prefixlists"),
-    lacks("acls"),
 ];
 
 /// The rows below each row.
@@ -362,6 +404,8 @@ impl Kind {
         match self {
             Self::Section => "a section of keys".into(),
             Self::Named(Names::Interface) => "interfaces by name".into(),
+            Self::Named(Names::AccessList) => "access lists by name".into(),
+            Self::Named(Names::PrefixList) => "prefix lists by name".into(),
             Self::Named(Names::Numbered(word, last)) => format!("sections by name, `{word}0` to `{word}{last}`"),
             Self::List(0, most) => format!("a list of at most {most}"),
             Self::List(least, most) => format!("a list of {least} to {most}"),
@@ -384,6 +428,12 @@ impl Kind {
             Self::Neighbor => "an IPv4 address".into(),
             Self::Ip | Self::ListenAddress => "an IPv4 or IPv6 address".into(),
             Self::UnixGroup => "the name of a Unix group".into(),
+            Self::AnyPrefix => "an address or a prefix".into(),
+            Self::Scope => "`any`, an address, a prefix or the name of a prefix list".into(),
+            Self::Protocol => "the name or number of a protocol".into(),
+            Self::Ports => "`any`, a port or a range of them".into(),
+            Self::Octets => "`any`, a number up to 255 or a range of them".into(),
+            Self::AccessListName => "the name of an access list".into(),
             Self::Sha256 => "64 hexadecimal digits".into(),
             Self::AddressRange => "an IPv4 address or a range of them".into(),
             Self::PortRange => "a port or a range of them".into(),
@@ -418,7 +468,7 @@ pub(crate) mod tests {
         match parent {
             "" if row.name() == "bridgedomains" => "interfaces: {xe0: {}, xe1: {}}\nKEY".to_owned(),
             "" => "KEY".to_owned(),
-            "interfaces.*" => "interfaces: {xe0: {KEY}, xe1: {}}\nworkers: {count: 2}".to_owned(),
+            "interfaces.*" => "interfaces: {xe0: {KEY}, xe1: {}}\nworkers: {count: 2}\nacls: {web: {terms: [{action: permit}]}}".to_owned(),
             "interfaces.*.device" if row.name() == "input" => device("driver: pcap, output: x"),
             "interfaces.*.device" if row.name() == "output" => device("driver: pcap, input: x"),
             "interfaces.*.device" if row.name() == "host-mac" => device("driver: tap, name: t0"),
@@ -426,6 +476,20 @@ pub(crate) mod tests {
             "interfaces.*.device" => device("driver: af-xdp, name: e0"),
             "interfaces.*.device.streams[]" => {
                 device("driver: generator, streams: [{name: a, source: 10.0.0.1, destination: 10.0.1.1, KEY}]").replace("}], KEY", "}]")
+            }
+            "interfaces.*.acl" => "interfaces: {xe0: {acl: {KEY}}}\nacls: {web: {terms: [{action: permit}]}}".to_owned(),
+            "prefixlists.*" if row.name() == "members" => "prefixlists: {customers: {KEY}}".to_owned(),
+            "prefixlists.*" => "prefixlists: {customers: {members: [192.0.2.0/24], KEY}}".to_owned(),
+            "acls.*" if row.name() == "terms" => "acls: {web: {KEY}}\nprefixlists: {customers: {members: [192.0.2.0/24]}}".to_owned(),
+            "acls.*" => "acls: {web: {terms: [{action: permit}], KEY}}".to_owned(),
+            "acls.*.terms[]" => {
+                let protocol = match row.name() {
+                    "protocol" => "",
+                    "icmp-type" | "icmp-code" => "protocol: icmp, ",
+                    _ => "protocol: tcp, ",
+                };
+                let action = if row.name() == "action" { "" } else { "action: permit, " };
+                format!("acls: {{web: {{terms: [{{{action}{protocol}KEY}}]}}}}\nprefixlists: {{customers: {{members: [192.0.2.0/24]}}}}")
             }
             "loopbacks.*" => "loopbacks: {loop0: {KEY}}".to_owned(),
             "bridgedomains.*" => {

@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access_list;
 mod apply;
 #[cfg(any(test, feature = "arbitrary"))]
 pub mod arbitrary;
@@ -45,6 +46,7 @@ mod value;
 mod walk;
 mod written;
 
+pub use access_list::{AccessList, Binding, Family, Octets, Ports, PrefixList, Protocol, Scope, Term, TermAction, Way};
 pub use apply::{StepMisfit, apply_to_model};
 pub use bridge::{Bridge, BridgeRole, BridgeSettings, SplitHorizon, StaticMac};
 pub use check::{CheckOptions, Checked, check, check_bytes, check_with};

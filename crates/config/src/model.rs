@@ -15,6 +15,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
+use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::scalar::MacAddr;
@@ -35,6 +36,10 @@ pub struct Config {
     pub routes: BTreeMap<Ipv4Net, Via>,
     /// Static ARP entries.
     pub neighbors: BTreeMap<NeighborKey, MacAddr>,
+    /// Prefix lists by name.
+    pub prefix_lists: BTreeMap<String, PrefixList>,
+    /// Access lists by name.
+    pub access_lists: BTreeMap<String, AccessList>,
     /// Worker threads.
     pub workers: Workers,
     /// Packet memory.
@@ -121,6 +126,9 @@ pub struct Interface {
     /// The interface that everything received here leaves by, unlooked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub l2xc: Option<String>,
+    /// The access lists that its packets pass.
+    #[serde(skip_serializing_if = "Binding::is_empty")]
+    pub acl: Binding,
     /// Whether received packets are sampled.
     pub sflow: bool,
     /// The worker of receive queue 0, 1, …; queues beyond the list are placed by the router.
@@ -146,6 +154,7 @@ impl Default for Interface {
             state: AdminState::Up,
             addresses: BTreeSet::new(),
             l2xc: None,
+            acl: Binding::default(),
             sflow: false,
             rx_queue_workers: Vec::new(),
         }

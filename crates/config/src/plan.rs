@@ -26,6 +26,7 @@ use ipnet::Ipv4Net;
 
 pub use report::{Plan, PlannedStep};
 
+use crate::access_list::Binding;
 use crate::apply::apply_to_model;
 use crate::model::{AdminState, Config, Interface, NeighborKey, Path, Via};
 use crate::step::{RestartChange, Step};
@@ -81,6 +82,7 @@ impl Planner<'_> {
         }
         self.prune_attachments(running, gone);
         self.prune_bridges(running, gone);
+        self.prune_lists(running);
         self.prune_addresses(running, gone);
         for name in gone {
             if let Some(interface) = self.model.interfaces.get(*name).cloned() {
@@ -111,6 +113,13 @@ impl Planner<'_> {
                     self.add(Step::SetL2xc { interface: name.clone(), from: Some(target.clone()), to: None });
                 }
             }
+            let lasts = |name: &String| self.wanted.access_lists.contains_key(name);
+            let acl = &interface.acl;
+            let stays = wanted.filter(|_| !is_gone).is_some_and(|it| !it.acl.is_empty());
+            let lasts = stays && acl.input.iter().chain(&acl.output).all(lasts);
+            if !acl.is_empty() && !lasts {
+                self.add(Step::SetAcl { interface: name.clone(), from: acl.clone(), to: Binding::default() });
+            }
             if interface.sflow && (is_gone || wanted.is_none_or(|it| !it.sflow)) {
                 self.add(Step::SetSflow { interface: name.clone(), from: true, to: false });
             }
@@ -128,7 +137,36 @@ impl Planner<'_> {
         }
     }
 
+    /// Lists that are not wanted. No packet passes a list between steps, so that one which still names another
+    /// that is gone is no matter until its own step comes.
+    fn prune_lists(&mut self, running: &Config) {
+        for (name, list) in running.access_lists.iter().filter(|(name, _)| !self.wanted.access_lists.contains_key(*name)) {
+            self.add(Step::SetAccessList { name: name.clone(), from: Some(list.clone()), to: None });
+        }
+        for (name, list) in running.prefix_lists.iter().filter(|(name, _)| !self.wanted.prefix_lists.contains_key(*name)) {
+            self.add(Step::SetPrefixList { name: name.clone(), from: Some(list.clone()), to: None });
+        }
+    }
+
+    /// New lists, or those that changed.
+    fn set_lists(&mut self, is_new: bool) {
+        let wanted = self.wanted;
+        for (name, to) in &wanted.prefix_lists {
+            let from = self.model.prefix_lists.get(name).cloned();
+            if from.is_none() == is_new && from.as_ref() != Some(to) {
+                self.add(Step::SetPrefixList { name: name.clone(), from, to: Some(to.clone()) });
+            }
+        }
+        for (name, to) in &wanted.access_lists {
+            let from = self.model.access_lists.get(name).cloned();
+            if from.is_none() == is_new && from.as_ref() != Some(to) {
+                self.add(Step::SetAccessList { name: name.clone(), from, to: Some(to.clone()) });
+            }
+        }
+    }
+
     fn create(&mut self) {
+        self.set_lists(true);
         let wanted = self.wanted;
         for (name, interface) in &wanted.interfaces {
             if !self.model.interfaces.contains_key(name) {
@@ -145,6 +183,7 @@ impl Planner<'_> {
         self.sync_routes();
         self.sync_l2xc();
         self.sync_bridges();
+        self.sync_acls();
         self.sync_shared();
         self.sync_sflow_and_state();
         self.sync_restart();
@@ -214,6 +253,17 @@ impl Planner<'_> {
             let from = self.model.interfaces.get(name).and_then(|it| it.l2xc.clone());
             if from != to.l2xc {
                 self.add(Step::SetL2xc { interface: name.clone(), from, to: to.l2xc.clone() });
+            }
+        }
+    }
+
+    fn sync_acls(&mut self) {
+        self.set_lists(false);
+        let wanted = self.wanted;
+        for (name, to) in &wanted.interfaces {
+            let from = self.model.interfaces.get(name).map(|it| it.acl.clone()).unwrap_or_default();
+            if from != to.acl {
+                self.add(Step::SetAcl { interface: name.clone(), from, to: to.acl.clone() });
             }
         }
     }

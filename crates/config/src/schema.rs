@@ -103,6 +103,13 @@ fn text(most: usize) -> Map<String, Value> {
 
 const INTERFACE: &str = "[A-Za-z][A-Za-z0-9._/-]{0,31}";
 
+const LIST: &str = "[A-Za-z][A-Za-z0-9._-]{0,55}";
+
+/// A number, or a text that stands for numbers. A range that begins with a hyphen is a negative number to YAML.
+fn number_or_text(most: i64, text: &str) -> Map<String, Value> {
+    object(json!({"anyOf": [{"type": "integer", "minimum": -most, "maximum": most}, pattern(text)]}))
+}
+
 fn of_kind(row: &'static Key) -> Map<String, Value> {
     match row.kind {
         Kind::Section => section(row.path),
@@ -138,6 +145,12 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
             let port = json!({"type": "integer", "minimum": 0, "maximum": 65535});
             object(json!({"anyOf": [port, pattern("[0-9]{1,5}( *- *[0-9]{1,5})?")]}))
         }
+        Kind::AnyPrefix => pattern(&format!("({}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)(/[0-9]{{1,3}})?", ip4())),
+        Kind::Scope => pattern(&format!("({}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)(/[0-9]{{1,3}})?|{LIST}", ip4())),
+        Kind::AccessListName => pattern(LIST),
+        Kind::Protocol => number_or_text(255, "[a-z0-9-]{1,16}"),
+        Kind::Ports => number_or_text(65_535, "[a-z0-9-]{1,24}( *- *[a-z0-9-]{0,24})?| *- *[a-z0-9-]{1,24}"),
+        Kind::Octets => number_or_text(255, "any|[0-9]{0,3} *- *[0-9]{0,3}|[0-9]{1,3}"),
         Kind::UnixGroup => pattern("[A-Za-z_][A-Za-z0-9_.$-]{0,31}"),
         // A hash of decimal digits alone is a number to YAML, as is one like 12e34.
         Kind::Sha256 => object(json!({"anyOf": [pattern("[0-9A-Fa-f]{64}"), {"type": "number"}]})),
@@ -149,6 +162,7 @@ fn named(row: &'static Key, names: Names) -> Map<String, Value> {
     let Some(item) = below(row.path).first() else { return Map::new() };
     let name = match names {
         Names::Interface => format!("^{INTERFACE}$"),
+        Names::AccessList | Names::PrefixList => format!("^{LIST}$"),
         // As many digits as the limit has; `check` knows the limit.
         Names::Numbered(word, last) => format!("^{word}(0|[1-9][0-9]{{0,{}}})$", last.ilog10()),
     };

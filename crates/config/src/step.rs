@@ -16,6 +16,7 @@ use std::net::Ipv4Addr;
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
+use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bridge::{Bridge, BridgeRole, StaticMac};
 use crate::model::{AdminState, Interface, Via};
 use crate::scalar::MacAddr;
@@ -106,6 +107,33 @@ pub enum Step {
         from: Option<String>,
         /// The new target; `None` = packets are looked at again.
         to: Option<String>,
+    },
+    /// Change the access lists that an interface's packets pass.
+    SetAcl {
+        /// Which interface.
+        interface: String,
+        /// The old lists.
+        from: Binding,
+        /// The new lists.
+        to: Binding,
+    },
+    /// Add, change or remove a prefix list.
+    SetPrefixList {
+        /// Its name.
+        name: String,
+        /// As it was; absent when it is new.
+        from: Option<PrefixList>,
+        /// As it is from now on; absent when it goes.
+        to: Option<PrefixList>,
+    },
+    /// Add, change or remove an access list.
+    SetAccessList {
+        /// Its name.
+        name: String,
+        /// As it was; absent when it is new.
+        from: Option<AccessList>,
+        /// As it is from now on; absent when it goes.
+        to: Option<AccessList>,
     },
     /// Start or stop sampling what an interface receives.
     SetSflow {
@@ -339,6 +367,7 @@ impl Step {
     #[must_use]
     pub const fn phase(&self) -> Phase {
         match self {
+            Self::SetAcl { to, .. } if to.is_empty() => Phase::Prune,
             Self::DeleteInterface { .. }
             | Self::RemoveAddress { .. }
             | Self::RemoveNeighbor { .. }
@@ -348,8 +377,13 @@ impl Step {
             | Self::RemoveStaticMac { .. }
             | Self::SetState { to: AdminState::Down, .. }
             | Self::SetL2xc { to: None, .. }
+            | Self::SetPrefixList { to: None, .. }
+            | Self::SetAccessList { to: None, .. }
             | Self::SetSflow { to: false, .. } => Phase::Prune,
-            Self::CreateInterface { .. } | Self::CreateBridge { .. } => Phase::Create,
+            Self::CreateInterface { .. }
+            | Self::CreateBridge { .. }
+            | Self::SetPrefixList { from: None, .. }
+            | Self::SetAccessList { from: None, .. } => Phase::Create,
             _ => Phase::Sync,
         }
     }
@@ -368,6 +402,9 @@ impl Step {
             Self::AddAddress { .. } => "add-address",
             Self::RemoveAddress { .. } => "remove-address",
             Self::SetL2xc { .. } => "set-l2xc",
+            Self::SetAcl { .. } => "set-acl",
+            Self::SetPrefixList { .. } => "set-prefix-list",
+            Self::SetAccessList { .. } => "set-access-list",
             Self::SetSflow { .. } => "set-sflow",
             Self::CreateBridge { .. } => "create-bridge",
             Self::DeleteBridge { .. } => "delete-bridge",
@@ -402,6 +439,7 @@ impl Step {
             | Self::AddAddress { interface, .. }
             | Self::RemoveAddress { interface, .. }
             | Self::SetL2xc { interface, .. }
+            | Self::SetAcl { interface, .. }
             | Self::SetSflow { interface, .. } => format!("interface {interface}"),
             Self::CreateBridge { name: bridge, .. }
             | Self::DeleteBridge { name: bridge, .. }
@@ -410,6 +448,8 @@ impl Step {
             | Self::LeaveBridge { bridge, .. }
             | Self::AddStaticMac { bridge, .. }
             | Self::RemoveStaticMac { bridge, .. } => format!("bridge domain {bridge}"),
+            Self::SetPrefixList { name, .. } => format!("prefix list {name}"),
+            Self::SetAccessList { name, .. } => format!("acl {name}"),
             Self::AddNeighbor { interface, address, .. }
             | Self::RemoveNeighbor { interface, address, .. }
             | Self::ChangeNeighbor { interface, address, .. } => format!("neighbor {address} on interface {interface}"),
@@ -436,6 +476,9 @@ impl Step {
             Self::AddAddress { interface, address } => Self::RemoveAddress { interface, address },
             Self::RemoveAddress { interface, address } => Self::AddAddress { interface, address },
             Self::SetL2xc { interface, from, to } => Self::SetL2xc { interface, from: to, to: from },
+            Self::SetAcl { interface, from, to } => Self::SetAcl { interface, from: to, to: from },
+            Self::SetPrefixList { name, from, to } => Self::SetPrefixList { name, from: to, to: from },
+            Self::SetAccessList { name, from, to } => Self::SetAccessList { name, from: to, to: from },
             Self::SetSflow { interface, from, to } => Self::SetSflow { interface, from: to, to: from },
             Self::CreateBridge { name, bridge } => Self::DeleteBridge { name, bridge },
             Self::DeleteBridge { name, bridge } => Self::CreateBridge { name, bridge },
@@ -484,6 +527,15 @@ impl fmt::Display for Step {
             Self::SetL2xc { interface, from, to } => {
                 write!(f, "set l2xc of interface {interface}: {} -> {}", or(from, "none"), or(to, "none"))
             }
+            Self::SetAcl { interface, from, to } => write!(f, "set acl of interface {interface}: {from} -> {to}"),
+            Self::SetPrefixList { name, from, to } => {
+                let prefixes = |list: &PrefixList| format!("{} prefixes", list.members.len());
+                change_of(f, "prefix list", name, from.as_ref().map(prefixes), to.as_ref().map(prefixes))
+            }
+            Self::SetAccessList { name, from, to } => {
+                let terms = |list: &AccessList| format!("{} terms", list.terms.len());
+                change_of(f, "acl", name, from.as_ref().map(terms), to.as_ref().map(terms))
+            }
             Self::SetSflow { interface, to, .. } => {
                 write!(f, "{} sflow on interface {interface}", if *to { "enable" } else { "disable" })
             }
@@ -520,6 +572,15 @@ impl fmt::Display for Step {
             Self::SetLogLevel { from, to } => write!(f, "set log level: {} -> {}", from.word(), to.word()),
             Self::NeedsRestart { change } => write!(f, "restart needed: section {} changes", change.section()),
         }
+    }
+}
+
+/// What became of a named list.
+fn change_of(f: &mut fmt::Formatter<'_>, what: &str, name: &str, from: Option<String>, to: Option<String>) -> fmt::Result {
+    match (from, to) {
+        (None, Some(to)) => write!(f, "add {what} {name}: {to}"),
+        (Some(from), Some(to)) => write!(f, "change {what} {name}: {from} -> {to}"),
+        (_, None) => write!(f, "remove {what} {name}"),
     }
 }
 

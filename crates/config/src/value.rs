@@ -5,12 +5,14 @@
 //! in `build.rs`, after this has found no fault.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
 
-use ipnet::Ipv4Net;
+use ipnet::{IpNet, Ipv4Net};
 
+use crate::access_list::{self, Octets, Ports, Protocol, Scope};
 use crate::diagnostic::quote;
 use crate::keys::{Kind, Names};
-use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256, decimal};
+use crate::scalar::{Ipv4Range, MacAddr, NotAValue, PortRange, Sha256, decimal};
 use crate::suggest::nearest;
 
 /// What is wrong with a value.
@@ -39,6 +41,10 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
             problem_with_help(format!("{} in quotes is text", quote(text)), format!("write `{text}` without quotes"))
         }
         Kind::Truth => problem(format!("{} is neither true nor false", quote(text))),
+        Kind::Word(_) if text == "permit+reflect" => problem_with_help(
+            "`permit+reflect` keeps state, which this version does not".to_owned(),
+            "write `permit`, and permit the way back in a list for the other direction",
+        ),
         Kind::Word(words) => word(text, words),
         Kind::Text(most) => free_text(text, most),
         Kind::InterfaceName => interface_name(text),
@@ -62,10 +68,50 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
         }),
         Kind::ListenAddress => ip(text).map(drop),
         Kind::UnixGroup => unix_group(text),
+        Kind::AnyPrefix => any_prefix(text),
+        Kind::Scope => spelled::<Scope>(text),
+        Kind::Protocol if text == "any" => Ok(()),
+        Kind::Protocol => protocol(text),
+        Kind::Ports => spelled::<Ports>(text),
+        Kind::Octets => spelled::<Octets>(text),
+        Kind::AccessListName => list_name(text),
         Kind::Sha256 => text.parse::<Sha256>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
         Kind::AddressRange => text.parse::<Ipv4Range>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
         Kind::PortRange => text.parse::<PortRange>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
         Kind::Section | Kind::Named(_) | Kind::List(..) | Kind::Unsupported => Ok(()),
+    }
+}
+
+fn spelled<V: FromStr<Err = NotAValue>>(text: &str) -> Result<(), Problem> {
+    text.parse::<V>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text))))
+}
+
+fn any_prefix(text: &str) -> Result<(), Problem> {
+    match (access_list::prefix(text), text.parse::<IpNet>()) {
+        (Some(_), _) => Ok(()),
+        (None, Ok(net)) => problem_with_help(format!("{} has host bits", quote(text)), format!("write `{}`", net.trunc())),
+        (None, Err(_)) => problem(format!("{} is neither an address nor a prefix", quote(text))),
+    }
+}
+
+fn protocol(text: &str) -> Result<(), Problem> {
+    let message = || format!("{} is not a protocol", quote(text));
+    match text.parse::<Protocol>() {
+        Ok(_) => Ok(()),
+        Err(_) => match nearest(text, access_list::PROTOCOLS.iter().map(|(name, _)| *name)) {
+            Some(near) => problem_with_help(message(), format!("did you mean `{near}`?")),
+            None => problem_with_help(message(), "name it as IANA does, or give its number, 0 to 255"),
+        },
+    }
+}
+
+/// The names that prefix lists and access lists can have.
+fn list_name(text: &str) -> Result<(), Problem> {
+    const RIGHT: &str = "a letter, then up to 55 letters, digits, `.`, `_` or `-`, as in `customers`";
+    match text {
+        "any" => problem_with_help("`any` stands for all addresses, and cannot be the name of a list".to_owned(), RIGHT),
+        _ if access_list::is_name(text) => Ok(()),
+        _ => problem_with_help(format!("{} cannot be the name of a list", quote(text)), RIGHT),
     }
 }
 
@@ -168,7 +214,11 @@ fn secret(text: &str, most: usize) -> Result<(), Problem> {
 
 /// A key in a section of names.
 pub(crate) fn name(names: Names, text: &str) -> Result<(), Problem> {
-    let Names::Numbered(word, last) = names else { return interface_name(text) };
+    let (word, last) = match names {
+        Names::Interface => return interface_name(text),
+        Names::AccessList | Names::PrefixList => return list_name(text),
+        Names::Numbered(word, last) => (word, last),
+    };
     match names.numbers(text) {
         Some(number) if number <= u64::from(last) => Ok(()),
         Some(number) => problem_with_help(format!("the number {number} is too large"), format!("`{word}0` to `{word}{last}`")),

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
+use crate::access_list::{AccessList, PrefixList};
 use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::keys::Names;
@@ -33,6 +34,10 @@ pub(crate) struct Written {
     routes: BTreeMap<Ipv4Net, Via>,
     #[serde(with = "lists::neighbors")]
     neighbors: BTreeMap<NeighborKey, MacAddr>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    prefixlists: BTreeMap<String, PrefixList>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    acls: BTreeMap<String, AccessList>,
     workers: Workers,
     buffers: Buffers,
     api: Api,
@@ -85,9 +90,23 @@ struct TapHost {
 
 impl From<Config> for Written {
     fn from(config: Config) -> Self {
-        let Config { interfaces, bridges, sflow, routes, neighbors, workers, buffers, api, logging, history } = config;
-        let mut written =
-            Self { bridgedomains: bridges, sflow, routes, neighbors, workers, buffers, api, logging, history, ..Self::default() };
+        let Config { interfaces, bridges, sflow, routes, neighbors, prefix_lists, access_lists, workers, buffers, api, logging, history } =
+            config;
+        let (prefixlists, acls) = (prefix_lists, access_lists);
+        let mut written = Self {
+            bridgedomains: bridges,
+            sflow,
+            routes,
+            neighbors,
+            prefixlists,
+            acls,
+            workers,
+            buffers,
+            api,
+            logging,
+            history,
+            ..Self::default()
+        };
         for (name, interface) in interfaces {
             written.add(name, interface);
         }
@@ -123,16 +142,19 @@ impl From<Written> for Config {
             mut interfaces,
             loopbacks,
             taps,
+            acls,
             bridgedomains: bridges,
-            sflow,
-            routes,
             neighbors,
+            prefixlists,
+            routes,
+            sflow,
             workers,
             buffers,
             api,
             logging,
             history,
         } = written;
+        let (prefix_lists, access_lists) = (prefixlists, acls);
         for (name, tap) in taps {
             let added = Interface { mtu: tap.host.mtu.unwrap_or(usual_mtu()), ..Interface::default() };
             let interface = interfaces.entry(name).or_insert(added);
@@ -144,7 +166,7 @@ impl From<Written> for Config {
             let device = Some(Device::Loopback);
             interfaces.insert(name, Interface { description, device, mac, mtu, addresses, ..Interface::default() });
         }
-        Self { interfaces, bridges, sflow, routes, neighbors, workers, buffers, api, logging, history }
+        Self { interfaces, bridges, sflow, routes, neighbors, prefix_lists, access_lists, workers, buffers, api, logging, history }
     }
 }
 

@@ -15,6 +15,7 @@ use weir_port::{LinkState, Port, QueuePair};
 use weir_wire::MacAddr;
 
 use crate::control::{Attached, Control, Peer, RouteSource};
+use crate::filters::Bindings;
 use crate::neighbors::Place;
 use crate::ports;
 use crate::worker::{Command, Returned};
@@ -81,6 +82,7 @@ impl Control {
 
     /// What is done once for all steps of a change.
     fn finish(&mut self) -> Result<(), String> {
+        self.bind_lists()?;
         self.settle()?;
         self.indexes.keep();
         self.sflow.agent_may_change(self.config.sflow_agent());
@@ -106,7 +108,8 @@ impl Control {
                 self.delete_interface(name);
                 Ok(())
             }
-            Step::SetDescription { .. } => Ok(()),
+            // Lists are bound when all steps are done.
+            Step::SetDescription { .. } | Step::SetAcl { .. } | Step::SetPrefixList { .. } | Step::SetAccessList { .. } => Ok(()),
             Step::SetMac { interface, .. } | Step::SetMtu { interface, .. } => {
                 self.refresh(interface);
                 self.refresh_adjacencies(self.index_of(interface));
@@ -214,6 +217,7 @@ impl Control {
             mac,
             glean,
             local,
+            bindings: Bindings::default(),
         };
         self.interfaces.insert(name.to_owned(), attached);
         if let Some(port) = port {

@@ -23,6 +23,7 @@ use weir_wire::{MacAddr, build};
 use crate::bridges::LiveBridge;
 use crate::capture::Captures;
 use crate::clock::Clock;
+use crate::filters::{Bindings, BuiltLists};
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
 use crate::memory::Memory;
@@ -91,6 +92,8 @@ pub(crate) struct Attached {
     pub(crate) mac: MacAddr,
     pub(crate) glean: u32,
     pub(crate) local: u32,
+    /// The access lists that its packets pass.
+    pub(crate) bindings: Bindings,
 }
 
 /// Everything that the control side owns.
@@ -123,6 +126,8 @@ pub(crate) struct Control {
     pub(crate) drop_map: Arc<DropMap>,
     /// Drop counters of interfaces that were taken away, by worker and place.
     pub(crate) drops_of_the_gone: BTreeMap<(usize, usize), u64>,
+    /// Access lists that are ready.
+    pub(crate) lists: BuiltLists,
     pub(crate) sflow: SflowSide,
     pub(crate) trace: TraceStore,
     pub(crate) events: EventBus,
@@ -185,6 +190,14 @@ impl Control {
         if input == Input::Routed {
             features = features.with(Feature::Lookup);
         }
+        let filter = |binding: &Option<crate::filters::Binding>| binding.as_ref().map(|binding| binding.filter.clone());
+        let (acl_input, acl_output) = (filter(&attached.bindings.input), filter(&attached.bindings.output));
+        if acl_input.is_some() {
+            features = features.with(Feature::AclIn);
+        }
+        if acl_output.is_some() {
+            features = features.with(Feature::AclOut);
+        }
         let kind = match wanted.is_loopback() {
             true if is_bvi => Kind::Bvi,
             true => Kind::Loopback,
@@ -210,7 +223,7 @@ impl Control {
         if self.tables.interfaces.len() <= place {
             self.tables.interfaces.resize(place + 1, None);
         }
-        self.tables.interfaces[place] = Some(Arc::new(Entry { interface, drops }));
+        self.tables.interfaces[place] = Some(Arc::new(Entry { acl_input, acl_output, ..Entry::new(interface, drops) }));
         self.stale = true;
         // MTU and MAC address are the domain's matter, too.
         if let Some((bridge, ..)) = bridge

@@ -17,6 +17,7 @@ mod capture;
 mod changes;
 mod clock;
 mod control;
+mod filters;
 mod handle;
 mod index;
 mod memif;

@@ -236,7 +236,12 @@ impl Router {
     /// # Errors
     /// The step that failed, and why.
     pub fn apply(&self, wanted: &Config) -> Result<Applied, ApplyError> {
-        self.control().apply(wanted)
+        // Long access lists take their time, which nobody shall have to wait for.
+        let mut lists = self.control().built_lists();
+        lists.prepare(wanted).map_err(|reason| ApplyError { step: "build the access lists".into(), reason })?;
+        let mut control = self.control();
+        control.take_lists(lists);
+        control.apply(wanted)
     }
 
     /// How far the router's threads have come. Waits for the control side's lock.
@@ -423,6 +428,7 @@ fn make_control(
         specs,
         drop_map: drop_map.ok_or_else(|| StartError::Internal("a router has at least one worker".into()))?,
         drops_of_the_gone: BTreeMap::new(),
+        lists: Default::default(),
         sflow,
         trace: TraceStore::default(),
         events,

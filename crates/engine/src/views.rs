@@ -328,6 +328,16 @@ impl weir_api::Router for Router {
         Ok(weir_api::Neighbors { neighbors: control.neighbors.iter().filter_map(neighbor).collect() })
     }
 
+    fn acls_where(&self, query: &weir_api::AclQuery) -> Reply<weir_api::Acls> {
+        let control = self.control();
+        if let Some(acl) = &query.acl
+            && !control.config.access_lists.contains_key(acl)
+        {
+            return Err(ApiError::unknown("access list", acl, control.config.access_lists.keys().map(String::as_str)));
+        }
+        Ok(control.acls(query))
+    }
+
     fn routes(&self) -> Reply<weir_api::Routes> {
         let control = self.control();
         let route = |(prefix, sources): (&ipnet::Ipv4Net, &BTreeMap<RouteSource, u32>)| route_view(&control, *prefix, sources);

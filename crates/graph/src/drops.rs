@@ -122,6 +122,7 @@ reasons! {
     NdMartian "nd-martian" Warning "The neighbour discovery sender's hardware or protocol address is impossible or our own.";
     NdRedirect "nd-redirect" Info "A redirect, which a router does not follow.";
     NdRouter "nd-router" Info "A router advertisement, or a router solicitation where this router does not advertise itself.";
+    AclDenied "acl-denied" Info "An access list denies the packet, or no term of it matches.";
     HoldFull "hold-full" Warning "Too many packets wait for the same answer already.";
     HandoffFull "handoff-full" Error "The ring to the worker that owns the transmit queue is full.";
     TxFull "tx-full" Error "The transmit queue is full.";

@@ -24,7 +24,9 @@ use weir_port::sub_interface::{SubInterfaces, TagChange, TagStack};
 use weir_wire::vlan::{Outer, TAG_LEN};
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
 
-use crate::interface_input::{ARP_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, Intake, MPLS_INPUT, MPLS_LOOKUP, NEXTS};
+use crate::interface_input::{
+    ARP_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, Intake, MPLS_INPUT, MPLS_LOOKUP, NEXTS, past_lists,
+};
 use crate::ip4_lookup::Exits;
 use crate::ip4_straight::{self, Straight};
 use crate::ip6_straight::Straight6;
@@ -78,8 +80,8 @@ impl Node<Tables> for EthInput {
                     routed(interface, IP4_LOOKUP, |packet| plain_ip4(station, packet), packets, verdicts)
                 }
             },
-            (Input::Bridge { .. }, None) => (Outcome::All(Verdict::to(BRIDGE)), Census::of(packets)),
-            (Input::CrossConnect(out), None) => across(cx, out, packets, verdicts),
+            (Input::Bridge { .. }, None) => (Outcome::All(past_lists(interface, Verdict::to(BRIDGE))), Census::of(packets)),
+            (Input::CrossConnect(out), None) => across(cx, interface, out, packets, verdicts),
             (Input::Unused, None) => (Outcome::All(Verdict::drop(DropReason::NotRouted)), Census::of(packets)),
         };
         if let Some(counters) = interface.counters.of(cx.worker) {
@@ -145,21 +147,25 @@ impl Census {
 
 /// A cross connect: the whole vector, unless some frame does not fit.
 #[inline(always)]
-fn across(cx: &Cx<'_, Tables>, out: u32, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
+fn across(cx: &Cx<'_, Tables>, interface: &Interface, out: u32, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
     let census = Census::of(packets);
     let room = cx.world.interface(out).map_or(0, |out| out.mtu as usize + ETHERNET);
     if census.longest <= room && census.shortest >= ETHERNET {
-        return (Outcome::AllOut(out), census);
+        let all = match past_lists(interface, Verdict::OUT) {
+            Verdict::OUT => Outcome::AllOut(out),
+            elsewhere => Outcome::All(elsewhere),
+        };
+        return (all, census);
     }
-    across_odd(out, room, packets, verdicts);
+    across_odd(interface, out, room, packets, verdicts);
     (Outcome::Each, census)
 }
 
 /// Some frame is too short or too long.
 #[cold]
-fn across_odd(out: u32, room: usize, packets: &mut [Pkt], verdicts: &mut [Verdict]) {
+fn across_odd(interface: &Interface, out: u32, room: usize, packets: &mut [Pkt], verdicts: &mut [Verdict]) {
     for (packet, verdict) in packets.iter_mut().zip(verdicts) {
-        *verdict = across_one(out, room, packet);
+        *verdict = past_lists(interface, across_one(out, room, packet));
     }
 }
 
@@ -296,7 +302,8 @@ fn routed(
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
     let (mut plain_bytes, mut all_plain, mut odd) = (0, true, Census::default());
-    verdicts.fill(Verdict::to(look_up));
+    let onward = past_lists(interface, Verdict::to(look_up));
+    verdicts.fill(onward);
     each::frame(packets, |place, packet| {
         let len = packet.len();
         if is_plain(packet) {
@@ -306,7 +313,7 @@ fn routed(
             verdicts[place] = route(interface, &mut odd, packet);
         }
     });
-    let outcome = if all_plain { Outcome::All(Verdict::to(look_up)) } else { Outcome::Each };
+    let outcome = if all_plain { Outcome::All(onward) } else { Outcome::Each };
     (outcome, Census { bytes: odd.bytes + plain_bytes, ..odd })
 }
 
@@ -388,7 +395,7 @@ pub(crate) fn plain_ip4(station: Station, packet: &mut Pkt) -> bool {
 #[inline(never)]
 fn route(interface: &Interface, census: &mut Census, packet: &mut Pkt) -> Verdict {
     census.take(packet);
-    route_one(interface, packet)
+    past_lists(interface, route_one(interface, packet))
 }
 
 /// A frame on a routed interface that is not what is looked for first; its group flags are right.

@@ -10,7 +10,7 @@
 
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_port::interface::{Input, Interface};
+use weir_port::interface::{Feature, Input, Interface};
 use weir_port::sub_interface::TagChange;
 
 use crate::eth_input::{Census, ETHERNET, Station, across_one, plain_ip4, route_one};
@@ -21,7 +21,7 @@ pub(crate) struct InterfaceInput;
 
 /// Where frames go from here and from eth-input.
 pub(crate) const NEXTS: &[&str] =
-    &["ip4-input", "arp-input", "ip4-lookup", "bridge", "ip6-input", "ip6-lookup", "mpls-input", "mpls-lookup"];
+    &["ip4-input", "arp-input", "ip4-lookup", "bridge", "ip6-input", "ip6-lookup", "mpls-input", "mpls-lookup", "acl-input"];
 pub(crate) const IP4_INPUT: Next = Next(0);
 pub(crate) const ARP_INPUT: Next = Next(1);
 pub(crate) const IP4_LOOKUP: Next = Next(2);
@@ -30,6 +30,17 @@ pub(crate) const IP6_INPUT: Next = Next(4);
 pub(crate) const IP6_LOOKUP: Next = Next(5);
 pub(crate) const MPLS_INPUT: Next = Next(6);
 pub(crate) const MPLS_LOOKUP: Next = Next(7);
+const ACL_INPUT: Next = Next(8);
+
+/// Where a packet goes that would go on to be forwarded: past the access lists of its interface, if it has any.
+#[inline(always)]
+pub(crate) fn past_lists(interface: &Interface, verdict: Verdict) -> Verdict {
+    if !interface.features.has(Feature::AclIn) {
+        return verdict;
+    }
+    let forwards = [Verdict::to(IP4_LOOKUP), Verdict::to(IP6_LOOKUP), Verdict::to(BRIDGE), Verdict::OUT];
+    if forwards.contains(&verdict) { Verdict::to(ACL_INPUT) } else { verdict }
+}
 
 /// What an earlier node knew of the packet and what is not true of the frame in it.
 const STALE: Flags = Flags::MULTICAST
@@ -173,13 +184,14 @@ impl<'a> Intake<'a> {
     #[inline(always)]
     pub(crate) fn decide(&self, packet: &mut Pkt) -> Verdict {
         let Some(interface) = self.interface else { return Verdict::drop(DropReason::InterfaceDown) };
-        match interface.input {
+        let verdict = match interface.input {
             Input::Routed if plain_ip4(self.station, packet) => Verdict::to(IP4_LOOKUP),
             Input::Routed => route_one(interface, packet),
             Input::CrossConnect(out) => across_one(out, self.room, packet),
             Input::Bridge { .. } => Verdict::to(BRIDGE),
             Input::Closed => Verdict::drop(DropReason::InterfaceDown),
             Input::Unused => Verdict::drop(DropReason::NotRouted),
-        }
+        };
+        past_lists(interface, verdict)
     }
 }

@@ -6,6 +6,7 @@
 
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+use weir_port::interface::Feature;
 use weir_wire::checksum;
 use weir_wire::{EthernetHeader, Ipv4Header};
 
@@ -14,12 +15,13 @@ use crate::Tables;
 pub(crate) struct Ip4Input;
 
 const IP4_LOOKUP: Next = Next(0);
+const ACL_INPUT: Next = Next(1);
 
 impl Node<Tables> for Ip4Input {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip4-input",
         about: "Validates the IPv4 header, its checksum and its addresses.",
-        nexts: &["ip4-lookup"],
+        nexts: &["ip4-lookup", "acl-input"],
         reasons: &[
             DropReason::Ip4Truncated,
             DropReason::Ip4BadVersion,
@@ -34,15 +36,20 @@ impl Node<Tables> for Ip4Input {
     };
 
     #[inline(always)]
-    fn process(&mut self, _cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = match check(packet) {
-                Ok(()) => Verdict::to(IP4_LOOKUP),
+                Ok(()) => Verdict::to(if is_filtered(cx.world, packet) { ACL_INPUT } else { IP4_LOOKUP }),
                 Err(reason) => Verdict::drop(reason),
             };
         }
         Outcome::Each
     }
+}
+
+/// Whether the packet's interface is bound to an access list for what comes in.
+fn is_filtered(tables: &Tables, packet: &Pkt) -> bool {
+    tables.interface(packet.interface()).is_some_and(|interface| interface.features.has(Feature::AclIn))
 }
 
 /// The usual case: no options, right checksum, between two hosts. What passes here and has a fitting

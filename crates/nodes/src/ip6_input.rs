@@ -10,7 +10,7 @@
 
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_port::interface::Interface;
+use weir_port::interface::{Feature, Interface};
 use weir_wire::ipv6::{self, UNSPECIFIED};
 use weir_wire::{EtherType, EthernetHeader, IpProtocol, Ipv6Header};
 
@@ -20,13 +20,14 @@ use crate::{Tables, ip4_input};
 pub(crate) struct Ip6Input;
 
 const IP6_LOOKUP: Next = Next(0);
+const ACL_INPUT: Next = Next(2);
 const IP6_LOCAL: Next = Next(1);
 
 impl Node<Tables> for Ip6Input {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip6-input",
         about: "Validates the IPv6 header and its addresses.",
-        nexts: &["ip6-lookup", "ip6-local"],
+        nexts: &["ip6-lookup", "ip6-local", "acl-input"],
         reasons: &[
             DropReason::Ip6NotEnabled,
             DropReason::Ip6Truncated,
@@ -44,7 +45,11 @@ impl Node<Tables> for Ip6Input {
     fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             let interface = cx.world.interface(packet.interface());
-            *verdict = check(interface, packet).map_or_else(Verdict::drop, Verdict::to);
+            *verdict = match check(interface, packet) {
+                Ok(IP6_LOOKUP) if interface.is_some_and(|it| it.features.has(Feature::AclIn)) => Verdict::to(ACL_INPUT),
+                Ok(next) => Verdict::to(next),
+                Err(reason) => Verdict::drop(reason),
+            };
         }
         Outcome::Each
     }

@@ -53,13 +53,17 @@
 
 #![forbid(unsafe_code)]
 
+mod acl_input;
+mod acl_output;
 mod arp_input;
 mod bridge;
 mod bridge_domain;
 mod bvi_input;
 mod bvi_output;
+mod classify;
 mod each;
 mod eth_input;
+mod filter;
 mod flow_hash;
 mod icmp4_error;
 mod icmp6_error;
@@ -88,6 +92,7 @@ mod tables;
 mod tagging;
 
 pub use bridge_domain::{BridgeCounters, BridgeDomain, BridgeSettings, BridgeSums, Member, Meters, StormLimits};
+pub use filter::{Filter, FilterCounters, FilterList};
 pub use flow_hash::{flow_hash4, flow_hash6};
 pub use icmp_limit::IcmpLimit;
 pub use ip4_glean::hold_key;
@@ -111,8 +116,10 @@ pub mod names {
     pub const PORT_TX: &str = "port-tx";
 }
 
-/// The nodes before the drivers, in the order of [`weir_port::interface::Output`]'s numbers from 1.
-const OUTPUTS: &[&str] = &["sub-interface-output", "bvi-output"];
+/// The nodes that [`weir_graph::World::output`] counts from 1, in the order of [`weir_port::interface::Output`]; the one that
+/// stands before any of them comes last.
+const OUTPUTS: &[&str] = &["sub-interface-output", "bvi-output", "acl-output"];
+const ACL_OUTPUT: u8 = OUTPUTS.len() as u8;
 
 /// The graph of one worker, nodes in the order of a packet's way, taps not yet added.
 #[must_use]
@@ -129,6 +136,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(mpls::MplsGlean::default())
         .node(mpls::MplsError::new(icmp))
         .node(mpls::MplsFragment::default())
+        .node(acl_input::AclInput::default())
         .node(ip4_lookup::Ip4Lookup::default())
         .node(ip4_local::Ip4Local)
         .node(ip4_glean::Ip4Glean::default())
@@ -145,6 +153,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(ip6_glean::Ip6Glean::default())
         .node(icmp6_error::Icmp6Error::new(icmp))
         .node(ip6_rewrite::Ip6Rewrite)
+        .node(acl_output::AclOutput::default())
         .stage(port_tx::SPEC)
         .outputs(OUTPUTS)
 }

@@ -7,16 +7,16 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::filter::Filter;
 use weir_buf::{Flags, Pkt};
 use weir_fib::{AdjacencyKind, Fib4, Fib6, Lfib, Nexthops};
 use weir_graph::{DropCounters, World};
-use weir_port::interface::{Input, Interface};
+use weir_port::interface::{Feature, Input, Interface};
 use weir_wire::vlan::{Outer, TAG_LEN};
 use weir_wire::{EtherType, Ipv4Header, Ipv6Header, MacAddr, ipv6, mpls};
 
 use crate::mpls::DEEPEST;
 use crate::{BridgeDomain, flow_hash_mpls, flow_hash4, flow_hash6};
-
 /// An interface with what the graph counts for it.
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -24,6 +24,18 @@ pub struct Entry {
     pub interface: Interface,
     /// Drops by node and reason, one block a worker.
     pub drops: Arc<[DropCounters]>,
+    /// What packets pass that come in ([`Feature::AclIn`]).
+    pub acl_input: Option<Filter>,
+    /// What packets pass that go out ([`Feature::AclOut`]).
+    pub acl_output: Option<Filter>,
+}
+
+impl Entry {
+    /// An interface that is bound to no list.
+    #[must_use]
+    pub fn new(interface: Interface, drops: Arc<[DropCounters]>) -> Entry {
+        Entry { interface, drops, acl_input: None, acl_output: None }
+    }
 }
 
 /// Everything that nodes read.
@@ -241,6 +253,10 @@ impl World for Tables {
 
     #[inline(always)]
     fn output(&self, interface: u32) -> u8 {
-        self.interface(interface).map_or(0, |interface| interface.output as u8)
+        match self.interface(interface) {
+            Some(interface) if interface.features.has(Feature::AclOut) => crate::ACL_OUTPUT,
+            Some(interface) => interface.output as u8,
+            None => 0,
+        }
     }
 }

@@ -80,6 +80,7 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
             Some(RouteAspect::Summary) => output.put(&client.fib_summary()?, render::forwarding::summary),
             None => output.put(&client.routes(what.prefix.as_deref(), what.table)?, render::forwarding::routes),
         },
+        Show::Acl(what) => output.put(&client.acls(what.acl.as_deref(), what.interface.as_deref())?, render::acl::acls),
         Show::Buffers => output.put(&client.buffers()?, render::hardware::buffers),
         Show::Sflow => output.put(&client.sflow()?, render::sflow::sflow),
         Show::Trace(what) => show_trace(client, what, output),

@@ -21,6 +21,22 @@ class Operations:
         """All counters for Prometheus, where it looks by itself. `GET /metrics`"""
         return self._wire.ask_text("GET", "/metrics")
 
+    def get_acls(
+        self,
+        *,
+        acl: str | None = None,
+        interface: str | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> types.AclsPage:
+        """Access lists: what interfaces are bound to, and what each term met. `GET /v1/acls`"""
+        return self._wire.ask(
+            types.AclsPage,
+            "GET",
+            "/v1/acls",
+            query={"acl": acl, "interface": interface, "limit": limit, "after": after},
+        )
+
     def get_buffers(self) -> types.Buffers:
         """How full packet memory is. `GET /v1/buffers`"""
         return self._wire.ask(types.Buffers, "GET", "/v1/buffers")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
@@ -55,3 +56,15 @@ def all_routes(operations: Operations, prefix: str | None, table: int | None) ->
         lambda after: operations.get_routes(prefix=prefix, table=table, limit=PAGE, after=after),
         lambda page: page.routes,
     )
+
+
+def all_acls(operations: Operations, acl: str | None, interface: str | None) -> types.AclsPage:
+    """Bindings and all terms, as one page."""
+    first = operations.get_acls(acl=acl, interface=interface, limit=PAGE)
+    terms = list(first.terms)
+    after = first.next
+    while after is not None:
+        page = operations.get_acls(acl=acl, interface=interface, limit=PAGE, after=after)
+        terms += page.terms
+        after = page.next
+    return dataclasses.replace(first, terms=terms, next=None)

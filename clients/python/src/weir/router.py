@@ -14,7 +14,7 @@ from .config import Config
 from .edit import Default, value
 from .events import Events
 from .operations import Operations
-from .pages import all_interfaces, all_neighbors, all_routes
+from .pages import all_acls, all_interfaces, all_neighbors, all_routes
 from .sflow import Sflow
 from .trace import Trace
 from .wire import CaptureStream, TcpTarget, UnixTarget, Wire, tcp_target
@@ -108,6 +108,10 @@ class Router:
     def show_memif(self, interface: str | None = None) -> list[types.Memif]:
         """Shared-memory connections and their peers."""
         return self.operations.get_memif(interface=interface).ports
+
+    def show_acl(self, acl: str | None = None, interface: str | None = None) -> types.AclsPage:
+        """Access lists: what interfaces are bound to, and what each term met."""
+        return all_acls(self.operations, acl, interface)
 
     def show_runtime(self) -> types.Runtime:
         """Calls, packets and clocks of each node on each worker."""

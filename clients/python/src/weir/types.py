@@ -10,6 +10,24 @@ from datetime import datetime
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 
+AclAction: TypeAlias = Literal[
+    # They go on.
+    "permit",
+    # They are dropped.
+    "deny",
+]
+"""What becomes of packets that match a term."""
+
+
+AclDirection: TypeAlias = Literal[
+    # Those that come in.
+    "input",
+    # Those that go out.
+    "output",
+]
+"""Which packets of an interface pass a list."""
+
+
 Adjacency: TypeAlias = Literal[
     # Sent on: the next hop's MAC address is known.
     "complete",
@@ -263,6 +281,75 @@ UpDown: TypeAlias = Literal[
     "down",
 ]
 """Up or down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclBinding:
+    """Lists that the packets of an interface pass in one direction."""
+
+    interface: str
+    """The interface."""
+
+    direction: AclDirection
+    """Which packets."""
+
+    acls: list[str]
+    """The lists, one after the other."""
+
+    permitted: int
+    """Packets that a term permitted."""
+
+    denied: int
+    """Packets that a term denied."""
+
+    unmatched: int
+    """Packets that no term matched; they are dropped, too."""
+
+    rules: int
+    """Rules that the terms stand for, with their prefix lists written out."""
+
+    memory_bytes: int
+    """Bytes that the classifier takes; shared by all that are bound to the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclTerm:
+    """One term of a list, and what it met on all interfaces together, or on the one that was asked for."""
+
+    acl: str
+    """The list."""
+
+    term: int
+    """Its place there, from 0."""
+
+    action: AclAction
+    """What becomes of packets that match."""
+
+    match: str
+    """What it asks for, as the file spells it."""
+
+    packets: int
+    """Packets that met it first."""
+
+    bytes: int
+    """Their bytes."""
+
+    description: str | None = None
+    """The file's text for people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclsPage:
+    """A part of a long list."""
+
+    bindings: list[AclBinding]
+    """What interfaces are bound to, by interface and direction; in the first page only."""
+
+    terms: list[AclTerm]
+    """The terms of all lists, in their order."""
+
+    next: str | None = None
+    """There are more: the `after` that asks for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,9 +25,10 @@ use tokio::time::timeout;
 
 use crate::client::connect::Target;
 use crate::{
-    ApiError, Applied, ApplyRequest, Buffers, Capture, CaptureRequest, Captures, Clear, Cleared, ConfigChecked, ConfigDiff, ConfigDump,
-    ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, FibSummary, Hardware, History, InterfacePatch, Interfaces, Memifs,
-    Neighbors, Page, RevisionText, RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    Acls, ApiError, Applied, ApplyRequest, Buffers, Capture, CaptureRequest, Captures, Clear, Cleared, ConfigChecked, ConfigDiff,
+    ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, FibSummary, Hardware, History, InterfacePatch,
+    Interfaces, Memifs, Neighbors, Page, RevisionText, RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace,
+    TraceRequest, Version,
 };
 pub use capture::CapturePieces;
 pub use events::{EventRequest, Events};
@@ -186,6 +187,19 @@ impl Client {
     pub fn neighbors(&self, interface: Option<&str>) -> Result<Neighbors, ClientError> {
         let mut all = Neighbors::default();
         self.pages::<Neighbors>("/v1/neighbors", &[("interface", interface)], |mut part| all.neighbors.append(&mut part.neighbors))?;
+        Ok(all)
+    }
+
+    /// What access lists met: all of them or one, on all interfaces or one.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn acls(&self, acl: Option<&str>, interface: Option<&str>) -> Result<Acls, ClientError> {
+        let mut all = Acls::default();
+        self.pages::<Acls>("/v1/acls", &[("acl", acl), ("interface", interface)], |mut part| {
+            all.bindings.append(&mut part.bindings);
+            all.terms.append(&mut part.terms);
+        })?;
         Ok(all)
     }
 

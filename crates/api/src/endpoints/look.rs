@@ -7,10 +7,12 @@ use serde::Serialize;
 
 use crate::endpoints::Request;
 use crate::endpoints::parameters::{
-    ErrorsQuery, HistoryQuery, InterfacesQuery, NeighborsQuery, NoQuery, OfInterfaceQuery, RoutesQuery, number_in_path, place, query,
+    AclsQuery, ErrorsQuery, HistoryQuery, InterfacesQuery, NeighborsQuery, NoQuery, OfInterfaceQuery, RoutesQuery, number_in_path, place,
+    query,
 };
 use crate::{
-    ApiError, Destinations, DropCounter, ErrorCode, Errors, InterfaceQuery, NeighborKey, NeighborQuery, Page, RouteKey, RouteQuery, Router,
+    AclQuery, AclTermKey, ApiError, Destinations, DropCounter, ErrorCode, Errors, InterfaceQuery, NeighborKey, NeighborQuery, Page,
+    RouteKey, RouteQuery, Router,
 };
 
 type Text = Result<Vec<u8>, ApiError>;
@@ -121,6 +123,16 @@ pub(super) fn neighbors(router: &dyn Router, request: &Request) -> Text {
     must_exist(router, asked.interface.as_deref())?;
     let mut part = router.neighbors_where(&NeighborQuery { interface: asked.interface, after, most: limit + 1 })?;
     let next = cut(&mut part.neighbors, limit, |neighbor| NeighborKey::from(neighbor));
+    json(&Page { part, next })
+}
+
+pub(super) fn acls(router: &dyn Router, request: &Request) -> Text {
+    let asked: AclsQuery = query(request)?;
+    let limit = asked.limit()?;
+    let after = place::<AclTermKey>(asked.after.as_deref())?;
+    must_exist(router, asked.interface.as_deref())?;
+    let mut part = router.acls_where(&AclQuery { acl: asked.acl, interface: asked.interface, after, most: limit + 1 })?;
+    let next = cut(&mut part.terms, limit, |term| AclTermKey::from(term));
     json(&Page { part, next })
 }
 

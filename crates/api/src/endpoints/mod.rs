@@ -18,10 +18,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::ErrorCode::{Conflict, Invalid, NoRoom, NotAvailable, NotFound, UnsupportedMediaType};
 use crate::{
-    ApiError, Applied, ApplyRequest, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures, Cleared, ConfigChecked, ConfigDiff,
-    ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary, Hardware, History, InterfacePatch,
-    Interfaces, Memifs, Neighbors, Page, RevisionText, Role, RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow, SflowPatch,
-    Totals, Trace, TraceRequest, Version,
+    Acls, ApiError, Applied, ApplyRequest, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures, Cleared, ConfigChecked,
+    ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary, Hardware, History,
+    InterfacePatch, Interfaces, Memifs, Neighbors, Page, RevisionText, Role, RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow,
+    SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 
 pub(crate) use look::summed_over_workers;
@@ -221,6 +221,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
     get::<Page<Neighbors>>("/v1/neighbors", "Neighbours on the links.", look::neighbors).query(parameters::NEIGHBORS).errors(&[NotFound]),
     get::<Page<Routes>>("/v1/routes", "Routes with their paths.", look::routes).query(parameters::ROUTES),
     get::<FibSummary>("/v1/fib-summary", "The size of the forwarding tables.", look::fib_summary).errors(&[NotAvailable]),
+    get::<Page<Acls>>("/v1/acls", "Access lists: what interfaces are bound to, and what each term met.", look::acls)
+        .query(parameters::ACLS)
+        .errors(&[NotFound, NotAvailable]),
     get::<Buffers>("/v1/buffers", "How full packet memory is.", look::buffers).errors(&[NotAvailable]),
     get::<Sflow>("/v1/sflow", "Settings and counters of the sFlow sampler and agent.", look::sflow),
     change::<Applied>("PATCH", "/v1/sflow", "Edits sFlow's settings.", change::sflow_patch)

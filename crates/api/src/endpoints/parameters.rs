@@ -75,6 +75,7 @@ pub(super) const ERRORS: &[Parameter] = &[
     Parameter { name: "by_worker", sentence: "One counter for each worker instead of their sum.", kind: ParameterKind::Switch },
 ];
 pub(super) const NEIGHBORS: &[Parameter] = &[INTERFACE, LIMIT, AFTER];
+pub(super) const ACLS: &[Parameter] = &[text("acl", "Only the terms of this access list."), INTERFACE, LIMIT, AFTER];
 pub(super) const ROUTES: &[Parameter] = &[
     text("prefix", "Only this prefix; an address means the longest match in each table."),
     number("table", "Only this table (VRF).", (0, u32::MAX), None),
@@ -149,6 +150,15 @@ pub(super) struct NeighborsQuery {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(super) struct AclsQuery {
+    pub(super) acl: Option<String>,
+    pub(super) interface: Option<String>,
+    limit: Option<u32>,
+    pub(super) after: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct RoutesQuery {
     pub(super) prefix: Option<String>,
     pub(super) table: Option<u32>,
@@ -170,6 +180,12 @@ impl InterfacesQuery {
 }
 
 impl NeighborsQuery {
+    pub(super) fn limit(&self) -> Result<usize, ApiError> {
+        bounded("limit", self.limit.unwrap_or(PAGE), (1, LARGEST_PAGE)).map(|limit| limit as usize)
+    }
+}
+
+impl AclsQuery {
     pub(super) fn limit(&self) -> Result<usize, ApiError> {
         bounded("limit", self.limit.unwrap_or(PAGE), (1, LARGEST_PAGE)).map(|limit| limit as usize)
     }

@@ -298,6 +298,20 @@ pub const METRICS: &[Metric] = &[
         }
         counts.iter().for_each(|((interface, state), count)| out.put([interface, state], *count));
     }),
+    counter(
+        "weir_acl_packets",
+        "",
+        &["interface", "direction", "outcome"],
+        "Packets that met the access lists of an interface.",
+        |all, out| {
+            for it in all.acls.iter().flat_map(|acls| &acls.bindings) {
+                let direction = it.direction.to_string();
+                for (outcome, packets) in [("permitted", it.permitted), ("denied", it.denied), ("unmatched", it.unmatched)] {
+                    out.put([&it.interface, &direction, &outcome], packets);
+                }
+            }
+        },
+    ),
     // Packet memory.
     gauge("weir_buffers", "", OF_POOL, "Buffers of a pool.", |all, out| {
         all.buffers.iter().flat_map(|it| &it.pools).for_each(|it| out.put([&it.pool], it.buffers));

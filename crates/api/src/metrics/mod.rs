@@ -17,7 +17,8 @@ pub use page::reference;
 pub use process::Process;
 
 use crate::{
-    ApiError, Buffers, ErrorCode, Errors, FibSummary, Hardware, History, Interfaces, Neighbors, Router, Runtime, Sflow, Totals, Version,
+    AclQuery, Acls, ApiError, Buffers, ErrorCode, Errors, FibSummary, Hardware, History, Interfaces, Neighbors, Router, Runtime, Sflow,
+    Totals, Version,
 };
 
 /// OpenMetrics 1.0, "Content-Type".
@@ -42,6 +43,8 @@ pub struct Snapshot {
     pub sflow: Sflow,
     /// All neighbours.
     pub neighbors: Neighbors,
+    /// What interfaces are bound to, if the router tells.
+    pub acls: Option<Acls>,
     /// The forwarding tables, if the router tells.
     pub fib: Option<FibSummary>,
     /// Packet memory, if the router tells.
@@ -67,6 +70,7 @@ impl Snapshot {
             totals: router.totals()?,
             sflow: router.sflow()?,
             neighbors: router.neighbors()?,
+            acls: if_available(router.acls_where(&AclQuery::default()))?,
             fib: if_available(router.fib_summary())?,
             buffers: if_available(router.buffers())?,
             history: if_available(router.config_history(1, None))?,

@@ -244,6 +244,32 @@ impl Router for TestRouter {
         Ok(Memifs { ports: vec![port("wan", MemifRole::Master), port("lan & co", MemifRole::Slave)] })
     }
 
+    fn acls_where(&self, query: &AclQuery) -> Result<Acls, ApiError> {
+        let term = |term, action| AclTerm {
+            acl: "web".to_owned(),
+            term,
+            action,
+            asks: "tcp destination-port 443".to_owned(),
+            description: None,
+            packets: 7,
+            bytes: 700,
+        };
+        let terms = vec![term(0, AclAction::Permit), term(1, AclAction::Deny)];
+        let behind = |term: &AclTerm| query.after.as_ref().is_none_or(|after| AclTermKey::from(term) > *after);
+        let binding = AclBinding {
+            interface: "wan".to_owned(),
+            direction: AclDirection::Input,
+            acls: vec!["web".to_owned()],
+            permitted: 7,
+            denied: 7,
+            unmatched: 1,
+            rules: 2,
+            memory_bytes: 4096,
+        };
+        let bindings = if query.after.is_none() { vec![binding] } else { Vec::new() };
+        Ok(Acls { bindings, terms: terms.into_iter().filter(behind).take(query.most).collect() })
+    }
+
     fn runtime(&self) -> Result<Runtime, ApiError> {
         match self.mood {
             Mood::Panics => panic!("as the test asks"),

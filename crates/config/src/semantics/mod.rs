@@ -11,6 +11,7 @@
 //! bounds.
 
 mod access;
+mod acl;
 mod bridges;
 mod links;
 mod named;
@@ -30,6 +31,7 @@ pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findi
     rules.named();
     rules.bridges();
     rules.routing();
+    rules.access_lists();
     rules.settings();
     rules.access();
 }

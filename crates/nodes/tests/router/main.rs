@@ -1,5 +1,6 @@
 //! The nodes as one router: whole frames in, whole frames out, never through a node's private parts.
 
+mod acl;
 mod arp;
 mod bridge;
 mod cross;

@@ -5,6 +5,7 @@
 
 use weir_graph::DropReason::{self, *};
 use weir_graph::HoldLimits;
+use weir_port::interface::Feature;
 use weir_wire::{ArpPacket, IpProtocol, MacAddr, build};
 
 use crate::forward::alter;
@@ -109,6 +110,10 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
         ("arp-input", ArpUnsupported, west(broken(arp(their_mac(1, 7), "10.0.1.7", "10.0.1.1"), 21, 9))),
         ("arp-input", ArpForeign, west(arp(their_mac(1, 7), "10.0.1.7", "10.0.1.8"))),
         ("arp-input", ArpMartian, west(arp(MacAddr::BROADCAST, "10.0.1.7", "10.0.1.1"))),
+        ("acl-input", AclDenied, How::Deed(|router| denied(router, WEST, Feature::AclIn))),
+        ("acl-input", InterfaceDown, How::Deed(|router| lost(router, "acl-input"))),
+        ("acl-output", AclDenied, How::Deed(|router| denied(router, EAST, Feature::AclOut))),
+        ("acl-output", TxDown, How::Deed(|router| lost(router, "acl-output"))),
         ("ip4-lookup", Blackhole, west(udp("198.18.0.1"))),
         ("ip4-local", Ip4Broadcast, west(udp("10.0.2.255"))),
         ("ip4-local", LocalFragment, west(altered("10.0.1.1", |header| header.set_fragment(0, true)))),
@@ -353,6 +358,22 @@ fn labelled() -> Vec<(&'static str, DropReason, How)> {
             }),
         ),
     ]
+}
+
+/// A packet that an access list denies.
+fn denied(router: &mut Router, interface: u32, feature: Feature) {
+    crate::acl::bind(router, interface, feature, vec![crate::acl::from(weir_acl::Action::Deny, "0.0.0.0/0")]);
+    router.send(WEST, &udp("10.0.2.2"));
+}
+
+/// A packet of an interface that is down, and for one that is no more, in front of a node.
+fn lost(router: &mut Router, node: &str) {
+    let mut packet = router.packet(&udp("10.0.2.2"));
+    packet.set_interface(DOWN);
+    packet.set_aux(99);
+    let entry = router.graph.find(node).unwrap();
+    router.graph.inject(entry, packet);
+    router.turn();
 }
 
 /// What only the engine can bring about.

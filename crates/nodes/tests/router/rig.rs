@@ -230,7 +230,7 @@ impl Router {
                 can_send: index != MUTE,
                 ..Interface::at_rest(index, name.into(), Kind::Port, our_mac(index), counters)
             };
-            interfaces.push(Some(Arc::new(Entry { interface, drops: [map.counters()].into() })));
+            interfaces.push(Some(Arc::new(Entry::new(interface, [map.counters()].into()))));
         }
         self.tables.interfaces = interfaces;
         self.tables.fib4 = vec![self.fib.fib().clone()];
@@ -515,7 +515,7 @@ impl Router {
             self.tables.interfaces.resize(place + 1, None);
         }
         let drops = [self.graph.drop_map().counters()].into();
-        self.tables.interfaces[place] = Some(Arc::new(Entry { interface, drops }));
+        self.tables.interfaces[place] = Some(Arc::new(Entry::new(interface, drops)));
         for interface in self.ports.len() as u32..=place as u32 {
             let queue = Catcher { interface, room: Arc::clone(&self.room), caught: Arc::clone(&self.caught) };
             self.ports.push(PortTx { interface, queue: Box::new(queue) });

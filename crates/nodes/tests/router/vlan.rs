@@ -60,7 +60,7 @@ impl Router {
                 mtu: self.interface(sub_interface.parent).mtu,
                 ..Interface::at_rest(index, name, Kind::SubInterface, our_mac(sub_interface.parent), counters)
             };
-            self.tables.interfaces.push(Some(Arc::new(weir_nodes::Entry { interface, drops: [map.counters()].into() })));
+            self.tables.interfaces.push(Some(Arc::new(weir_nodes::Entry::new(interface, [map.counters()].into()))));
         }
         for parent in 1..=MUTE {
             let shares: Vec<_> =

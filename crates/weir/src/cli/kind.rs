@@ -13,6 +13,8 @@ pub(crate) enum Source {
     Interfaces,
     /// The nodes of the running router's graph, and `any`.
     Nodes,
+    /// The access lists of the running router.
+    AccessLists,
     /// The prefixes of the running router's routes.
     Prefixes,
     /// The applied configurations that the running router keeps.
@@ -48,6 +50,7 @@ const fn kind(name: &'static str, source: Source, sentence: &'static str) -> Kin
 pub(crate) const KINDS: &[Kind] = &[
     kind("INTERFACE", Source::Interfaces, "the name of an interface, as in the configuration"),
     kind("NODE", Source::Nodes, "the name of a node of the graph, as `show runtime` has it; `any` is all of them"),
+    kind("ACL", Source::AccessLists, "the name of an access list, as in the configuration"),
     kind("PREFIX|ADDRESS", Source::Prefixes, "a prefix as 192.0.2.0/24, or an address as 192.0.2.7"),
     kind("REVISION", Source::Revisions, "the number of an applied configuration, as `config history` has it"),
     kind("CASE", Source::BenchCases, "the name of a measurement"),

@@ -58,6 +58,9 @@ pub(crate) enum Show {
     /// Routes, their paths and their adjacencies
     #[command(visible_aliases = ["routes", "fib"], args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
     Route(ShowRouteArgs),
+    /// Access lists: what interfaces are bound to, and what each term met
+    #[command(visible_aliases = ["acls", "access-list"])]
+    Acl(ShowAclArgs),
     /// How full packet memory is
     #[command(visible_alias = "buf")]
     Buffers,
@@ -131,6 +134,17 @@ pub(crate) struct ShowErrorsArgs {
     /// Each worker's counters apart
     #[arg(long)]
     pub(crate) by_worker: bool,
+}
+
+/// `weir show acl`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowAclArgs {
+    /// Only this access list
+    #[arg(value_name = "ACL")]
+    pub(crate) acl: Option<String>,
+    /// Only what this interface is bound to, and what was met there
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) interface: Option<String>,
 }
 
 /// `weir show route`.

@@ -5,6 +5,7 @@
 //! colours; a pipe or a file gets all of everything and no escape sequence, whatever names and
 //! packets contain.
 
+pub(crate) mod acl;
 pub(crate) mod config;
 pub(crate) mod event;
 pub(crate) mod forwarding;

@@ -72,7 +72,7 @@ impl Objects {
     /// What exists at a source; nothing when the router does not answer in time.
     pub(crate) fn list(&self, source: Source) -> Vec<Object> {
         match source {
-            Source::Interfaces | Source::Nodes | Source::Prefixes | Source::Revisions => self.ask_router(source),
+            Source::Interfaces | Source::Nodes | Source::AccessLists | Source::Prefixes | Source::Revisions => self.ask_router(source),
             Source::BenchCases => weir_bench::Case::ALL.iter().map(|case| Object::new(case.name(), case.about())).collect(),
             Source::Reasons => weir_graph::DropReason::ALL.iter().map(|it| Object::new(it.name(), it.sentence())).collect(),
             Source::Files | Source::Folders | Source::Nothing => Vec::new(),
@@ -130,6 +130,11 @@ fn read(client: &Client, source: Source) -> Result<Vec<Object>, ClientError> {
         Source::Interfaces => {
             let interfaces = client.interfaces(None)?.interfaces;
             interfaces.into_iter().map(|interface| Object::new(interface.name, interface.description.unwrap_or_default())).collect()
+        }
+        Source::AccessLists => {
+            let mut names: Vec<String> = client.acls(None, None)?.terms.into_iter().map(|term| term.acl).collect();
+            names.dedup();
+            names.into_iter().map(|name| Object::new(name, "")).collect()
         }
         Source::Nodes => {
             let workers = client.runtime()?.workers;

@@ -1,0 +1,74 @@
+//! acl-input: the access lists of what comes in.
+//!
+//! Stands between the node that has validated a packet and the one that finds its way, on a routed interface;
+//! between the interface and its peer on a cross connect; before the bridge on a member of a domain. Only interfaces that are bound to a list send
+//! packets here.
+
+use weir_buf::Pkt;
+use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+use weir_port::interface::Input;
+
+use crate::Tables;
+use crate::classify::{Classifier, l3_of};
+
+#[derive(Default)]
+pub(crate) struct AclInput {
+    classifier: Classifier,
+}
+
+const IP4_LOOKUP: Next = Next(0);
+const BRIDGE: Next = Next(1);
+const IP6_LOOKUP: Next = Next(2);
+
+impl Node<Tables> for AclInput {
+    const SPEC: NodeSpec = NodeSpec {
+        name: "acl-input",
+        about: "Holds packets that came in against the access lists of their interface.",
+        nexts: &["ip4-lookup", "bridge", "ip6-lookup"],
+        reasons: &[DropReason::AclDenied, DropReason::InterfaceDown],
+    };
+
+    #[inline(always)]
+    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+        let (mut packets, mut verdicts) = (packets, verdicts);
+        while let Some(interface) = packets.first().map(Pkt::interface) {
+            let run = packets.iter().take_while(|packet| packet.interface() == interface).count();
+            let (here, later) = packets.split_at_mut(run);
+            let (its, others) = verdicts.split_at_mut(run);
+            self.pass(cx, interface, here, its);
+            (packets, verdicts) = (later, others);
+        }
+        Outcome::Each
+    }
+}
+
+impl AclInput {
+    /// Packets of one interface.
+    #[inline(always)]
+    fn pass(&mut self, cx: &Cx<'_, Tables>, interface: u32, packets: &mut [Pkt], verdicts: &mut [Verdict]) {
+        let Some(entry) = cx.world.entry(interface) else { return verdicts.fill(Verdict::drop(DropReason::InterfaceDown)) };
+        let onward = match entry.interface.input {
+            Input::CrossConnect(out) => {
+                packets.iter_mut().for_each(|packet| packet.set_aux(out));
+                Verdict::OUT
+            }
+            Input::Routed => Verdict::to(IP4_LOOKUP),
+            Input::Bridge { .. } => Verdict::to(BRIDGE),
+            // Such an interface sends nothing here.
+            Input::Closed | Input::Unused => Verdict::drop(DropReason::InterfaceDown),
+        };
+        let Some(filter) = &entry.acl_input else { return verdicts.fill(onward) };
+        let is_routed = entry.interface.input == Input::Routed;
+        let permitted = self
+            .classifier
+            .ask(filter, cx.worker, packets, |packet| if is_routed { Some(packet.l3_offset()) } else { l3_of(packet.data()) });
+        for (verdict, &permitted) in verdicts.iter_mut().zip(permitted) {
+            *verdict = if permitted { onward } else { Verdict::drop(DropReason::AclDenied) };
+        }
+        if is_routed {
+            let six = |packet: &Pkt| packet.l3().first().is_some_and(|first| first >> 4 == 6);
+            let permitted = verdicts.iter_mut().zip(packets).filter(|(verdict, packet)| **verdict == onward && six(packet));
+            permitted.for_each(|(verdict, _)| *verdict = Verdict::to(IP6_LOOKUP));
+        }
+    }
+}
