@@ -62,6 +62,7 @@ impl GroupEntry {
 pub struct Nexthops {
     groups: Arc<[GroupEntry]>,
     adjacencies: Arc<[Option<Arc<Adjacency>>]>,
+    has_labels: bool,
 }
 
 /// [`Nexthops`] as plain slices: for loops over many packets, which would otherwise follow the same
@@ -70,6 +71,7 @@ pub struct Nexthops {
 pub struct NexthopView<'a> {
     groups: &'a [GroupEntry],
     adjacencies: &'a [Option<Arc<Adjacency>>],
+    has_labels: bool,
 }
 
 impl<'a> NexthopView<'a> {
@@ -116,6 +118,13 @@ impl<'a> NexthopView<'a> {
         self.adjacencies.get(number as usize)?.as_deref()
     }
 
+    /// Whether any path pushes labels.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_labels(self) -> bool {
+        self.has_labels
+    }
+
     /// As [`Nexthops::kind`].
     #[inline(always)]
     #[must_use]
@@ -129,7 +138,7 @@ impl Nexthops {
     #[inline(always)]
     #[must_use]
     pub fn view(&self) -> NexthopView<'_> {
-        NexthopView { groups: &self.groups, adjacencies: &self.adjacencies }
+        NexthopView { groups: &self.groups, adjacencies: &self.adjacencies, has_labels: self.has_labels }
     }
 
     /// The adjacency for a packet of `group`. The flow's hash is only asked for when there are
@@ -242,6 +251,7 @@ impl NexthopTable {
         let make = || Nexthops {
             groups: self.entries.iter().map(settle).collect(),
             adjacencies: self.adjacencies.iter().map(|end| end.as_ref().map(|end| end.adjacency.clone())).collect(),
+            has_labels: self.adjacencies.iter().flatten().any(|end| end.adjacency.kind == AdjacencyKind::Labelled),
         };
         self.snapshot.get_or_insert_with(make).clone()
     }

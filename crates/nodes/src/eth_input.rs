@@ -208,48 +208,73 @@ fn forwarded(
 ) -> (Outcome, Census) {
     let straight = Straight::new(interface.mac, cx.world.nexthops.view());
     verdicts.fill(Verdict::OUT);
-    let left = match fib.small() {
-        Some(fib) => {
-            let mut left = Left::default();
-            each::frame(packets, |place, packet| {
-                let (len, out) = (packet.len(), straight.forward(fib, packet));
-                left.note(interface, place, packet, len, out, verdicts);
-            });
-            left
-        }
+    let mut odd = Census::default();
+    let left = if straight.has_labels() {
+        pass::<true>(straight, fib, interface, packets, &mut odd, verdicts)
+    } else {
+        pass::<false>(straight, fib, interface, packets, &mut odd, verdicts)
+    };
+    cx.did_for(IP4_LOOKUP, packets.len() - left.stayed);
+    let mut exits = left.exits;
+    exits.odd = left.stayed > 0;
+    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
+}
+
+/// The pass over the packets, by a table that is in the cache or by one that has to be waited for.
+#[inline(always)]
+fn pass<const LABELS: bool>(
+    straight: Straight<'_>,
+    fib: &Fib4,
+    interface: &Interface,
+    packets: &mut [Pkt],
+    odd: &mut Census,
+    verdicts: &mut [Verdict],
+) -> Left {
+    let mut left = Left::default();
+    match fib.small() {
+        Some(fib) => each::frame(packets, |place, packet| {
+            let (len, out) = (packet.len(), straight.forward::<LABELS>(fib, packet));
+            left.note(interface, place, packet, len, out, odd, verdicts);
+        }),
         None => {
-            let (mut left, fib) = (Left::default(), fib.large());
+            let fib = fib.large();
             each::staged(
                 packets,
                 |packet| straight.first(fib, packet),
                 |step| Straight::second(fib, step),
                 |place, packet, step| {
-                    let (len, out) = (packet.len(), straight.third(fib, step, packet));
-                    left.note(interface, place, packet, len, out, verdicts);
+                    let (len, out) = (packet.len(), straight.third::<LABELS>(fib, step, packet));
+                    left.note(interface, place, packet, len, out, odd, verdicts);
                 },
             );
-            left
         }
-    };
-    cx.did_for(IP4_LOOKUP, packets.len() - left.stayed);
-    let mut exits = left.exits;
-    exits.odd = left.stayed > 0;
-    (exits.outcome(), Census { bytes: left.odd.bytes + left.bytes, ..left.odd })
+    }
+    left
 }
 
-/// What became of a vector of which most leaves.
+/// What became of a vector of which most leaves. All of it stays in registers, since nothing of it is lent to a
+/// function; the census of odd packets, which is, lies apart.
 #[derive(Default)]
 struct Left {
     /// Of plain packets.
     bytes: u64,
     stayed: usize,
-    odd: Census,
     exits: Exits,
 }
 
 impl Left {
     #[inline(always)]
-    fn note(&mut self, interface: &Interface, place: usize, packet: &mut Pkt, len: usize, out: Option<u32>, verdicts: &mut [Verdict]) {
+    #[expect(clippy::too_many_arguments, reason = "apart, so that they stay in registers")]
+    fn note(
+        &mut self,
+        interface: &Interface,
+        place: usize,
+        packet: &mut Pkt,
+        len: usize,
+        out: Option<u32>,
+        odd: &mut Census,
+        verdicts: &mut [Verdict],
+    ) {
         if let Some(out) = out {
             self.bytes += len as u64;
             return self.exits.note(out);
@@ -260,7 +285,7 @@ impl Left {
             self.bytes += len as u64;
             Verdict::to(IP4_LOOKUP)
         } else {
-            route(interface, &mut self.odd, packet)
+            route(interface, odd, packet)
         };
     }
 }
