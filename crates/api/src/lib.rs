@@ -23,6 +23,7 @@
 
 mod access;
 mod acl;
+mod bridge;
 mod caller;
 mod capture;
 mod client;
@@ -55,6 +56,7 @@ mod trace;
 mod version;
 
 pub use acl::{AclAction, AclBinding, AclDirection, AclQuery, AclTerm, AclTermKey, Acls};
+pub use bridge::{BridgeDomain, BridgeDomains, BridgeMember, L2Station, L2fib, L2fibKey, L2fibQuery};
 pub use caller::{Caller, Origin, Role};
 pub use capture::{Capture, CaptureRequest, CaptureSink, CaptureStream, Captures, NotTaken};
 pub use client::{CapturePieces, Client, ClientError, EventRequest, Events};

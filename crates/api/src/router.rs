@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AclQuery, Acls, ApiError, Applied, ApplyRequest, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures, ConfigChecked,
-    ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors, EventBus, FibSummary, Hardware, History,
-    InterfacePatch, InterfaceQuery, Interfaces, Memifs, NeighborQuery, Neighbors, RevisionText, RollbackRequest, RouteQuery, Routes,
-    Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    AclQuery, Acls, ApiError, Applied, ApplyRequest, BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures,
+    ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors, EventBus, FibSummary, Hardware, History,
+    InterfacePatch, InterfaceQuery, Interfaces, L2fib, L2fibQuery, Memifs, NeighborQuery, Neighbors, RevisionText, RollbackRequest,
+    RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 
 /// A router as the API sees it.
@@ -50,6 +50,17 @@ pub trait Router: Send + Sync + 'static {
     /// The part of the routes that is asked for; with a full table, this is what bounds memory.
     fn routes_where(&self, query: &RouteQuery) -> Result<Routes, ApiError> {
         self.routes().map(|all| query.narrow(all))
+    }
+
+    /// All bridge domains.
+    fn bridge_domains(&self) -> Result<BridgeDomains, ApiError> {
+        Err(ApiError::not_available("bridge domains"))
+    }
+
+    /// Stations of bridge domains that a query asks for.
+    fn l2fib_where(&self, query: &L2fibQuery) -> Result<L2fib, ApiError> {
+        let _ = query;
+        Err(ApiError::not_available("stations of bridge domains"))
     }
 
     /// All ends of shared-memory connections.

@@ -22,6 +22,9 @@ fn what_the_router_says_is_what_the_client_reads() {
     assert_eq!(client.interfaces(None).unwrap(), router.interfaces().unwrap());
     assert_eq!(client.hardware(None).unwrap(), router.hardware().unwrap());
     assert_eq!(client.rx_placement(None).unwrap(), router.rx_placement().unwrap());
+    assert_eq!(client.bridge_domains(None).unwrap(), router.bridge_domains().unwrap());
+    let everything = L2fibQuery { bridge: None, after: None, most: 100 };
+    assert_eq!(client.l2fib(None).unwrap(), router.l2fib_where(&everything).unwrap());
     assert_eq!(client.memif(None).unwrap(), router.memif().unwrap());
     assert_eq!(client.acls(None, None).unwrap(), router.acls_where(&AclQuery { most: 9, ..AclQuery::default() }).unwrap());
     assert_eq!(client.runtime().unwrap(), router.runtime().unwrap());
@@ -63,6 +66,13 @@ fn replies_narrow_down_to_what_was_asked_for() {
     assert_eq!(one.interfaces.iter().map(|interface| interface.index).collect::<Vec<_>>(), [2]);
     assert_eq!(client.hardware(Some("wan")).unwrap().ports.len(), 1);
     assert_eq!(client.rx_placement(Some("wan")).unwrap().queues.len(), 2);
+    assert_eq!(client.bridge_domains(Some("bd2")).unwrap().bridges.len(), 1);
+    assert_eq!(client.l2fib(Some("bd2")).unwrap().stations.iter().filter(|it| it.bridge == "bd2").count(), 5);
+    for unknown in
+        [client.bridge_domains(Some("bd9")).unwrap_err(), client.l2fib(Some("bd9")).map(|_| BridgeDomains::default()).unwrap_err()]
+    {
+        assert!(unknown.to_string().contains("there is no bridge domain"), "{unknown}");
+    }
     assert_eq!(client.memif(Some("lan & co")).unwrap().ports.iter().map(|port| port.role).collect::<Vec<_>>(), [MemifRole::Slave]);
     assert_eq!(client.neighbors(Some("lan & co")).unwrap(), Neighbors::default());
     let errors = client.errors(None, false).unwrap().errors;

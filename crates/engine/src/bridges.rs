@@ -234,3 +234,62 @@ impl Control {
         }
     }
 }
+
+/// What the API is told.
+impl Control {
+    pub(crate) fn bridge_views(&self) -> weir_api::BridgeDomains {
+        let view = |(name, wanted): (&String, &Bridge)| Some(self.bridge_view(name, wanted, self.bridges.get(name)?));
+        weir_api::BridgeDomains { bridges: self.config.bridges.iter().filter_map(view).collect() }
+    }
+
+    fn bridge_view(&self, name: &str, wanted: &Bridge, live: &LiveBridge) -> weir_api::BridgeDomain {
+        let sums = self.tables.bridge(live.number).map(BridgeDomain::sums).unwrap_or_default();
+        let member = |member: &LiveMember| weir_api::BridgeMember {
+            interface: member.interface.clone(),
+            bvi: member.role == BridgeRole::Bvi,
+            group: if let BridgeRole::Member(group) = member.role { group } else { 0 },
+            can_send: self.tables.interface(self.index_of(&member.interface)).is_some_and(|interface| interface.can_send),
+        };
+        let settings = &wanted.settings;
+        weir_api::BridgeDomain {
+            name: name.to_owned(),
+            members: live.members.iter().flatten().map(member).collect(),
+            learn: settings.learn,
+            forward: settings.unicast_forward,
+            flood: settings.unicast_flood,
+            unknown_unicast_flood: settings.unknown_unicast_flood,
+            age_seconds: Some(u32::from(settings.mac_age_minutes) * 60).filter(|&age| age != 0),
+            stations: live.stations.learned(),
+            station_limit: live.stations.limit(),
+            table_bytes: live.stations.bytes() as u64,
+            learned: sums.learned,
+            moved: sums.moved,
+            aged: live.aged,
+            displaced: sums.displaced,
+            not_learned: sums.not_learned,
+            flooded: sums.flooded_groups,
+            unknown_unicast_flooded: sums.flooded_unknown,
+            copies_too_long: sums.too_long,
+        }
+    }
+
+    /// Stations of one domain or of all. What a worker changes meanwhile may be shown or not.
+    pub(crate) fn l2fib_view(&self, of: Option<&str>) -> weir_api::L2fib {
+        let second = (self.clock.now() / 1_000_000_000) as u16;
+        let mut stations = Vec::new();
+        for (name, live) in self.bridges.iter().filter(|(name, _)| of.is_none_or(|of| of == *name)) {
+            let ages = self.config.bridges.get(name).is_some_and(|bridge| bridge.settings.mac_age_minutes != 0);
+            for entry in live.stations.entries() {
+                let Some(Some(member)) = live.members.get(usize::from(entry.member)) else { continue };
+                stations.push(weir_api::L2Station {
+                    bridge: name.clone(),
+                    mac: weir_config::MacAddr(entry.station.octets()).to_string(),
+                    interface: member.interface.clone(),
+                    is_static: entry.is_static,
+                    age: (ages && !entry.is_static).then(|| u32::from(entry.silent(second))),
+                });
+            }
+        }
+        weir_api::L2fib { stations }
+    }
+}

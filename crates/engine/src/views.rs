@@ -241,6 +241,14 @@ impl weir_api::Router for Router {
         Ok(weir_api::RxPlacement { queues })
     }
 
+    fn bridge_domains(&self) -> Reply<weir_api::BridgeDomains> {
+        Ok(self.control().bridge_views())
+    }
+
+    fn l2fib_where(&self, query: &weir_api::L2fibQuery) -> Reply<weir_api::L2fib> {
+        Ok(query.narrow(self.control().l2fib_view(query.bridge.as_deref())))
+    }
+
     fn memif(&self) -> Reply<weir_api::Memifs> {
         Ok(self.control().memifs())
     }

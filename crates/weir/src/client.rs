@@ -71,6 +71,8 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
         }
         Show::RxPlacement(of) => show_rx_placement(client, of.interface.as_deref(), output),
         Show::Memif(of) => output.put(&client.memif(of.interface.as_deref())?, render::memif::memif),
+        Show::BridgeDomain(of) => output.put(&client.bridge_domains(of.bridge.as_deref())?, render::bridge::domains),
+        Show::L2fib(of) => output.put(&client.l2fib(of.bridge.as_deref())?, render::bridge::l2fib),
         Show::Runtime => output.put(&client.runtime()?, render::runtime::runtime),
         Show::Errors(what) => output.put(&client.errors(what.interface.as_deref(), what.by_worker)?, render::runtime::errors),
         Show::Neighbors(of) | Show::Ip(ShowIp::Neighbors(of)) => {

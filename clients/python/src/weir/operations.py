@@ -37,6 +37,10 @@ class Operations:
             query={"acl": acl, "interface": interface, "limit": limit, "after": after},
         )
 
+    def get_bridge_domains(self, *, bridge: str | None = None) -> types.BridgeDomains:
+        """Bridge domains, their members, and what they counted. `GET /v1/bridge-domains`"""
+        return self._wire.ask(types.BridgeDomains, "GET", "/v1/bridge-domains", query={"bridge": bridge})
+
     def get_buffers(self) -> types.Buffers:
         """How full packet memory is. `GET /v1/buffers`"""
         return self._wire.ask(types.Buffers, "GET", "/v1/buffers")
@@ -150,6 +154,21 @@ class Operations:
     def patch_interfaces_name(self, name: str, body: types.InterfacePatchBody) -> types.Applied:
         """Edits one interface's settings. `PATCH /v1/interfaces/{name}`"""
         return self._wire.ask(types.Applied, "PATCH", f"/v1/interfaces/{segment(name)}", body=body)
+
+    def get_l2fib(
+        self,
+        *,
+        bridge: str | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> types.L2fibPage:
+        """Stations of bridge domains. `GET /v1/l2fib`"""
+        return self._wire.ask(
+            types.L2fibPage,
+            "GET",
+            "/v1/l2fib",
+            query={"bridge": bridge, "limit": limit, "after": after},
+        )
 
     def get_memif(self, *, interface: str | None = None) -> types.Memifs:
         """Shared-memory connections and their peers. `GET /v1/memif`"""

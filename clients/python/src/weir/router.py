@@ -105,6 +105,10 @@ class Router:
         """Which worker serves which receive queue."""
         return self.operations.get_rx_placement(interface=interface)
 
+    def show_bridge_domains(self, bridge: str | None = None) -> list[types.BridgeDomain]:
+        """Bridge domains, their members, and what they counted."""
+        return self.operations.get_bridge_domains(bridge=bridge).bridges
+
     def show_memif(self, interface: str | None = None) -> list[types.Memif]:
         """Shared-memory connections and their peers."""
         return self.operations.get_memif(interface=interface).ports

@@ -393,6 +393,90 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BridgeDomain:
+    """One bridge domain."""
+
+    name: str
+    """Its name."""
+
+    members: list[BridgeMember]
+    """Its members, the routed side (BVI) among them."""
+
+    learn: bool
+    """Whether it learns where stations are."""
+
+    forward: bool
+    """Whether frames go to stations that are known."""
+
+    flood: bool
+    """Whether frames for groups go to all members."""
+
+    unknown_unicast_flood: bool
+    """Whether frames for unknown stations go to all members."""
+
+    stations: int
+    """Stations that are learned at the moment."""
+
+    station_limit: int
+    """How many may be learned."""
+
+    table_bytes: int
+    """Bytes of the table of stations."""
+
+    learned: int
+    """Stations learned so far."""
+
+    moved: int
+    """Stations that came in by another member than before."""
+
+    aged: int
+    """Stations forgotten for their silence."""
+
+    displaced: int
+    """Stations forgotten for others, since their places in the table were full."""
+
+    not_learned: int
+    """Frames whose sender was not learned, the limit being reached."""
+
+    flooded: int
+    """Frames for groups that were sent to several members."""
+
+    unknown_unicast_flooded: int
+    """Frames for unknown stations that were sent to several members."""
+
+    copies_too_long: int
+    """Copies that were not made, the frame being longer than the member's MTU."""
+
+    age_seconds: int | None = None
+    """Seconds of silence after which a station is forgotten; absent when never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BridgeDomains:
+    """All bridge domains."""
+
+    bridges: list[BridgeDomain]
+    """The domains, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BridgeMember:
+    """A member of a bridge domain."""
+
+    interface: str
+    """The interface."""
+
+    bvi: bool
+    """Whether it is the domain's routed side."""
+
+    group: int
+    """Its split-horizon group; 0 is none."""
+
+    can_send: bool
+    """Whether frames can be sent by it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BufferPool:
     """One pool of packet memory."""
 
@@ -917,6 +1001,37 @@ class InterfacesPage:
 
     interfaces: list[Interface]
     """The interfaces."""
+
+    next: str | None = None
+    """There are more: the `after` that asks for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class L2Station:
+    """One station."""
+
+    bridge: str
+    """The domain that it is in."""
+
+    mac: str
+    """Its address."""
+
+    interface: str
+    """The member that it is behind."""
+
+    static: bool
+    """Whether the configuration, or the BVI's own address, says so."""
+
+    age: int | None = None
+    """Seconds since it was last heard; absent for static ones and where nothing ages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class L2fibPage:
+    """A part of a long list."""
+
+    stations: list[L2Station]
+    """The stations, by domain and address."""
 
     next: str | None = None
     """There are more: the `after` that asks for them."""

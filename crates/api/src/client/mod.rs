@@ -25,10 +25,10 @@ use tokio::time::timeout;
 
 use crate::client::connect::Target;
 use crate::{
-    Acls, ApiError, Applied, ApplyRequest, Buffers, Capture, CaptureRequest, Captures, Clear, Cleared, ConfigChecked, ConfigDiff,
-    ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, FibSummary, Hardware, History, InterfacePatch,
-    Interfaces, Memifs, Neighbors, Page, RevisionText, RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace,
-    TraceRequest, Version,
+    Acls, ApiError, Applied, ApplyRequest, BridgeDomains, Buffers, Capture, CaptureRequest, Captures, Clear, Cleared, ConfigChecked,
+    ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, FibSummary, Hardware, History,
+    InterfacePatch, Interfaces, L2fib, Memifs, Neighbors, Page, RevisionText, RollbackRequest, Routes, Runtime, RxPlacement, Sflow,
+    SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 pub use capture::CapturePieces;
 pub use events::{EventRequest, Events};
@@ -162,6 +162,24 @@ impl Client {
     /// See [`ClientError`].
     pub fn memif(&self, interface: Option<&str>) -> Result<Memifs, ClientError> {
         self.read("/v1/memif", &[("interface", interface)])
+    }
+
+    /// Bridge domains: all, or one.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn bridge_domains(&self, bridge: Option<&str>) -> Result<BridgeDomains, ClientError> {
+        self.read("/v1/bridge-domains", &[("bridge", bridge)])
+    }
+
+    /// Stations of bridge domains: all, or those of one.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn l2fib(&self, bridge: Option<&str>) -> Result<L2fib, ClientError> {
+        let mut all = L2fib::default();
+        self.pages::<L2fib>("/v1/l2fib", &[("bridge", bridge)], |mut part| all.stations.append(&mut part.stations))?;
+        Ok(all)
     }
 
     /// What workers did, node by node.

@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use crate::endpoints::Request;
 use crate::endpoints::parameters::{
-    AclsQuery, ErrorsQuery, HistoryQuery, InterfacesQuery, NeighborsQuery, NoQuery, OfInterfaceQuery, RoutesQuery, number_in_path, place,
-    query,
+    AclsQuery, BridgeQuery, ErrorsQuery, HistoryQuery, InterfacesQuery, L2fibAsked, NeighborsQuery, NoQuery, OfInterfaceQuery, RoutesQuery,
+    number_in_path, place, query,
 };
 use crate::{
-    AclQuery, AclTermKey, ApiError, Destinations, DropCounter, ErrorCode, Errors, InterfaceQuery, NeighborKey, NeighborQuery, Page,
-    RouteKey, RouteQuery, Router,
+    AclQuery, AclTermKey, ApiError, Destinations, DropCounter, ErrorCode, Errors, InterfaceQuery, L2fibKey, L2fibQuery, NeighborKey,
+    NeighborQuery, Page, RouteKey, RouteQuery, Router,
 };
 
 type Text = Result<Vec<u8>, ApiError>;
@@ -84,6 +84,34 @@ pub(super) fn memif(router: &dyn Router, request: &Request) -> Text {
     let mut reply = router.memif()?;
     reply.ports.retain(|port| interface.as_ref().is_none_or(|name| *name == port.interface));
     json(&reply)
+}
+
+pub(super) fn bridge_domains(router: &dyn Router, request: &Request) -> Text {
+    let BridgeQuery { bridge } = query(request)?;
+    let mut reply = router.bridge_domains()?;
+    reply.bridges.retain(|it| bridge.as_ref().is_none_or(|name| *name == it.name));
+    match bridge {
+        Some(name) if reply.bridges.is_empty() => Err(no_bridge(&name)),
+        _ => json(&reply),
+    }
+}
+
+fn no_bridge(name: &str) -> ApiError {
+    ApiError::new(ErrorCode::NotFound, format!("there is no bridge domain \"{name}\""), "`weir show bridge-domain` lists them")
+}
+
+pub(super) fn l2fib(router: &dyn Router, request: &Request) -> Text {
+    let asked: L2fibAsked = query(request)?;
+    let limit = asked.limit()?;
+    let after = place::<L2fibKey>(asked.after.as_deref())?;
+    if let Some(name) = &asked.bridge
+        && !router.bridge_domains()?.bridges.iter().any(|it| it.name == *name)
+    {
+        return Err(no_bridge(name));
+    }
+    let mut part = router.l2fib_where(&L2fibQuery { bridge: asked.bridge, after, most: limit + 1 })?;
+    let next = cut(&mut part.stations, limit, |station| L2fibKey::from(station));
+    json(&Page { part, next })
 }
 
 pub(super) fn runtime(router: &dyn Router, request: &Request) -> Text {

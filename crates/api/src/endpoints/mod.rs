@@ -18,10 +18,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::ErrorCode::{Conflict, Invalid, NoRoom, NotAvailable, NotFound, UnsupportedMediaType};
 use crate::{
-    Acls, ApiError, Applied, ApplyRequest, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures, Cleared, ConfigChecked,
-    ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary, Hardware, History,
-    InterfacePatch, Interfaces, Memifs, Neighbors, Page, RevisionText, Role, RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow,
-    SflowPatch, Totals, Trace, TraceRequest, Version,
+    Acls, ApiError, Applied, ApplyRequest, BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures, Cleared,
+    ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary, Hardware,
+    History, InterfacePatch, Interfaces, L2fib, Memifs, Neighbors, Page, RevisionText, Role, RollbackRequest, Router, Routes, Runtime,
+    RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 
 pub(crate) use look::summed_over_workers;
@@ -216,6 +216,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
     get::<Memifs>("/v1/memif", "Shared-memory connections and their peers.", look::memif)
         .query(parameters::OF_INTERFACE)
         .errors(&[NotFound, NotAvailable]),
+    get::<BridgeDomains>("/v1/bridge-domains", "Bridge domains, their members, and what they counted.", look::bridge_domains)
+        .query(parameters::BRIDGE_DOMAINS)
+        .errors(&[NotFound, NotAvailable]),
+    get::<Page<L2fib>>("/v1/l2fib", "Stations of bridge domains.", look::l2fib).query(parameters::L2FIB).errors(&[NotFound, NotAvailable]),
     get::<Runtime>("/v1/runtime", "Calls, packets and clocks of each node on each worker.", look::runtime),
     get::<Errors>("/v1/errors", "Drops by node, reason and interface.", look::errors).query(parameters::ERRORS).errors(&[NotFound]),
     get::<Page<Neighbors>>("/v1/neighbors", "Neighbours on the links.", look::neighbors).query(parameters::NEIGHBORS).errors(&[NotFound]),

@@ -70,6 +70,9 @@ const AFTER: Parameter = text("after", "The page behind this place: the `next` o
 
 pub(super) const INTERFACES: &[Parameter] = &[text("name", "Only this interface."), LIMIT, AFTER];
 pub(super) const OF_INTERFACE: &[Parameter] = &[INTERFACE];
+const BRIDGE: Parameter = text("bridge", "Only this bridge domain.");
+pub(super) const BRIDGE_DOMAINS: &[Parameter] = &[BRIDGE];
+pub(super) const L2FIB: &[Parameter] = &[BRIDGE, LIMIT, AFTER];
 pub(super) const ERRORS: &[Parameter] = &[
     INTERFACE,
     Parameter { name: "by_worker", sentence: "One counter for each worker instead of their sum.", kind: ParameterKind::Switch },
@@ -134,6 +137,20 @@ pub(super) struct OfInterfaceQuery {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(super) struct BridgeQuery {
+    pub(super) bridge: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct L2fibAsked {
+    pub(super) bridge: Option<String>,
+    limit: Option<u32>,
+    pub(super) after: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ErrorsQuery {
     pub(super) interface: Option<String>,
     #[serde(default)]
@@ -186,6 +203,12 @@ impl NeighborsQuery {
 }
 
 impl AclsQuery {
+    pub(super) fn limit(&self) -> Result<usize, ApiError> {
+        bounded("limit", self.limit.unwrap_or(PAGE), (1, LARGEST_PAGE)).map(|limit| limit as usize)
+    }
+}
+
+impl L2fibAsked {
     pub(super) fn limit(&self) -> Result<usize, ApiError> {
         bounded("limit", self.limit.unwrap_or(PAGE), (1, LARGEST_PAGE)).map(|limit| limit as usize)
     }

@@ -312,6 +312,31 @@ pub const METRICS: &[Metric] = &[
             }
         },
     ),
+    // Bridge domains.
+    gauge("weir_bridge_stations", "", &["bridge"], "Stations that a bridge domain has learned and not forgotten.", |all, out| {
+        all.bridges.iter().flat_map(|it| &it.bridges).for_each(|it| out.put([&it.name], it.stations));
+    }),
+    counter("weir_bridge_learned", "", &["bridge"], "Stations learned.", |all, out| {
+        all.bridges.iter().flat_map(|it| &it.bridges).for_each(|it| out.put([&it.name], it.learned));
+    }),
+    counter("weir_bridge_moves", "", &["bridge"], "Stations that came in by another member than before.", |all, out| {
+        all.bridges.iter().flat_map(|it| &it.bridges).for_each(|it| out.put([&it.name], it.moved));
+    }),
+    counter("weir_bridge_not_learned", "", &["bridge"], "Frames whose sender was not learned, the limit being reached.", |all, out| {
+        all.bridges.iter().flat_map(|it| &it.bridges).for_each(|it| out.put([&it.name], it.not_learned));
+    }),
+    counter(
+        "weir_bridge_flooded",
+        "",
+        &["bridge", "kind"],
+        "Frames sent to several members: for groups, or for unknown stations.",
+        |all, out| {
+            for it in all.bridges.iter().flat_map(|it| &it.bridges) {
+                out.put([&it.name, &"group"], it.flooded);
+                out.put([&it.name, &"unknown"], it.unknown_unicast_flooded);
+            }
+        },
+    ),
     // Packet memory.
     gauge("weir_buffers", "", OF_POOL, "Buffers of a pool.", |all, out| {
         all.buffers.iter().flat_map(|it| &it.pools).for_each(|it| out.put([&it.pool], it.buffers));

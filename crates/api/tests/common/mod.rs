@@ -220,6 +220,32 @@ impl Router for TestRouter {
         Ok(RxPlacement { queues: vec![queue("wan", 0), queue("wan", 1), queue("lan & co", 0)] })
     }
 
+    fn bridge_domains(&self) -> Result<BridgeDomains, ApiError> {
+        let member = |interface: &str, bvi| BridgeMember { interface: interface.to_owned(), bvi, group: u8::from(!bvi), can_send: true };
+        let of = |name: &str| BridgeDomain {
+            name: name.to_owned(),
+            members: vec![member("wan", false), member("loop0", true)],
+            learn: true,
+            age_seconds: Some(300),
+            stations: 2,
+            station_limit: 100,
+            moved: 7,
+            ..BridgeDomain::default()
+        };
+        Ok(BridgeDomains { bridges: vec![of("bd1"), of("bd2")] })
+    }
+
+    fn l2fib_where(&self, query: &L2fibQuery) -> Result<L2fib, ApiError> {
+        let station = |bridge: &str, last: u8| L2Station {
+            bridge: bridge.to_owned(),
+            mac: format!("02:00:00:00:00:{last:02x}"),
+            interface: "wan".to_owned(),
+            is_static: last == 1,
+            age: (last != 1).then_some(4),
+        };
+        Ok(query.narrow(L2fib { stations: (1..=5).flat_map(|last| [station("bd2", last), station("bd1", last)]).collect() }))
+    }
+
     fn memif(&self) -> Result<Memifs, ApiError> {
         let port = |interface: &str, role| Memif {
             interface: interface.to_owned(),

@@ -46,6 +46,11 @@ pub(crate) enum Show {
     RxPlacement(OneInterface),
     /// Shared-memory connections: socket, role, peer, rings, why the last peer went
     Memif(OneInterface),
+    /// Bridge domains: members, settings, stations learned and moved, frames flooded
+    #[command(visible_aliases = ["bridge-domains", "bd"])]
+    BridgeDomain(OneBridge),
+    /// Stations of bridge domains: behind which member, since when silent
+    L2fib(OneBridge),
     /// Calls, packets and clocks of each node on each worker
     #[command(visible_alias = "run")]
     Runtime,
@@ -104,6 +109,14 @@ pub(crate) enum InterfaceAspect {
     Addr(OneInterface),
     /// Which worker serves which receive queue (as `weir show rx-placement`)
     RxPlacement(OneInterface),
+}
+
+/// An optional bridge domain.
+#[derive(Debug, Args)]
+pub(crate) struct OneBridge {
+    /// Only this bridge domain
+    #[arg(value_name = "BRIDGE-DOMAIN")]
+    pub(crate) bridge: Option<String>,
 }
 
 /// An optional interface.

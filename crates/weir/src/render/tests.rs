@@ -258,6 +258,50 @@ m1 is master of memif 7 at /run/m.sock, link down
 }
 
 #[test]
+fn a_bridge_domain_tells_who_is_in_it_and_whom_it_knows() {
+    let member = |interface: &str, bvi, group, can_send| BridgeMember { interface: interface.to_owned(), bvi, group, can_send };
+    let domain = BridgeDomain {
+        name: "bd1".to_owned(),
+        members: vec![member("xe0", false, 1, true), member("loop0", true, 0, false)],
+        forward: true,
+        flood: true,
+        age_seconds: Some(300),
+        stations: 2,
+        station_limit: 100,
+        table_bytes: 2048,
+        learned: 3,
+        moved: 1,
+        ..BridgeDomain::default()
+    };
+    let expected = "\
+bd1: does not learn, does not flood unknown unicast
+  2 of 100 stations learned, which age after 5 min; 2 KiB in the table
+  learned 3, moved 1, aged 0, displaced 0, not learned 0
+  flooded 0, unknown unicast 0, copies too long 0
+  Member  Role    Group  Sends
+  xe0     member      1  yes
+  loop0   bvi            no
+";
+    assert_eq!(super::bridge::domains(&BridgeDomains { bridges: vec![domain] }, &PIPE), expected);
+    assert_eq!(super::bridge::domains(&BridgeDomains::default(), &PIPE), "no bridge domains\n");
+    let station = |mac: &str, age: Option<u32>| L2Station {
+        bridge: "bd1".into(),
+        mac: mac.into(),
+        interface: "xe0".into(),
+        is_static: age.is_none(),
+        age,
+    };
+    let l2fib = L2fib { stations: vec![station("02:00:00:00:00:01", None), station("02:00:00:00:00:02", Some(7))] };
+    let expected = "\
+Bridge  MAC                Interface  Kind     Age
+bd1     02:00:00:00:00:01  xe0        static
+bd1     02:00:00:00:00:02  xe0        learned  7 s
+";
+    assert_eq!(super::bridge::l2fib(&l2fib, &PIPE), expected);
+    assert_eq!(super::bridge::l2fib(&L2fib::default(), &PIPE), "no stations\n");
+}
+
+#[test]
 fn runtime_looks_as_vpp_users_know_it() {
     let nodes = vec![NodeRuntime::new("eth-input", 4, 1000, 9000), NodeRuntime::new("ip4-lookup", 3, 0, 0)];
     let worker = WorkerRuntime { worker: 0, core: Some(1), idle: IdleMode::Sleep, turns: 8, busy_turns: 4, nodes };
