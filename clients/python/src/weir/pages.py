@@ -42,6 +42,14 @@ def all_interfaces(operations: Operations) -> Iterator[types.Interface]:
     return entries(lambda after: operations.get_interfaces(limit=PAGE, after=after), lambda page: page.interfaces)
 
 
+def all_stations(operations: Operations, bridge: str | None) -> Iterator[types.L2Station]:
+    """All stations of bridge domains, or those of one domain."""
+    return entries(
+        lambda after: operations.get_l2fib(bridge=bridge, limit=PAGE, after=after),
+        lambda page: page.stations,
+    )
+
+
 def all_neighbors(operations: Operations, interface: str | None) -> Iterator[types.Neighbor]:
     """All neighbours, or those of an interface."""
     return entries(

@@ -14,7 +14,7 @@ from .config import Config
 from .edit import Default, value
 from .events import Events
 from .operations import Operations
-from .pages import all_acls, all_interfaces, all_neighbors, all_routes
+from .pages import all_acls, all_interfaces, all_neighbors, all_routes, all_stations
 from .sflow import Sflow
 from .trace import Trace
 from .wire import CaptureStream, TcpTarget, UnixTarget, Wire, tcp_target
@@ -88,6 +88,10 @@ class Router:
     def neighbors(self, interface: str | None = None) -> Iterator[types.Neighbor]:
         """Neighbours on the links, or on one of them."""
         return all_neighbors(self.operations, interface)
+
+    def stations(self, bridge: str | None = None) -> Iterator[types.L2Station]:
+        """Stations of all bridge domains, or of one."""
+        return all_stations(self.operations, bridge)
 
     def routes(self, prefix: str | None = None, *, table: int | None = None) -> Iterator[types.Route]:
         """Routes with their paths: all, those for a prefix, or the longest match of an address."""
