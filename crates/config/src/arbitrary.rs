@@ -17,6 +17,7 @@ use crate::device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
 use crate::model::{AdminState, Config, Interface, NeighborKey, Path, Via};
 use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256};
 use crate::settings::{Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Role, SflowEncoding, Tls, Token};
+use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
 
 /// Which configurations are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +47,7 @@ pub fn pair(devices: Devices) -> impl Strategy<Value = (Config, Config)> {
 struct Dice {
     interfaces: Vec<Option<[u8; 7]>>,
     loopbacks: Vec<Option<[u8; 4]>>,
+    subs: Vec<Option<[u8; 3]>>,
     /// The owner of each subnet, and which of its addresses.
     subnets: Vec<Option<(usize, u8)>>,
     bridges: Vec<Option<[u8; 6]>>,
@@ -60,6 +62,7 @@ struct Dice {
 fn dice() -> impl Strategy<Value = Dice> {
     let interfaces = vec(proptest::option::weighted(0.8, any::<[u8; 7]>()), 6);
     let loopbacks = vec(proptest::option::of(any::<[u8; 4]>()), 3);
+    let subs = vec(proptest::option::of(any::<[u8; 3]>()), 4);
     let subnets = vec(proptest::option::of((0usize..6, 0u8..3)), 5);
     let bridges = vec(proptest::option::of(any::<[u8; 6]>()), 2);
     let routes = vec(proptest::option::of((any::<u8>(), any::<u8>())), 5);
@@ -68,9 +71,9 @@ fn dice() -> impl Strategy<Value = Dice> {
     let access_lists = vec(proptest::option::of(vec(any::<[u8; 5]>(), 1..4)), 3);
     let settings = vec(any::<u8>(), 16);
     let texts = vec("\\PC{1,24}|[ a:#'\"\\\\{}&*!|>%@`,?-]{1,8}|off|null|1e3|~|07", 4);
-    (interfaces, loopbacks, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts).prop_map(|all| {
-        let (interfaces, loopbacks, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts) = all;
-        Dice { interfaces, loopbacks, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts }
+    (interfaces, loopbacks, subs, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts).prop_map(|all| {
+        let (interfaces, loopbacks, subs, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts) = all;
+        Dice { interfaces, loopbacks, subs, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts }
     })
 }
 
@@ -88,6 +91,7 @@ impl Dice {
     fn with_some_of(mut self, other: Self, mut mask: u64) -> Self {
         take(&mut self.interfaces, other.interfaces, &mut mask);
         take(&mut self.loopbacks, other.loopbacks, &mut mask);
+        take(&mut self.subs, other.subs, &mut mask);
         take(&mut self.subnets, other.subnets, &mut mask);
         take(&mut self.bridges, other.bridges, &mut mask);
         take(&mut self.routes, other.routes, &mut mask);
@@ -129,6 +133,7 @@ impl Dice {
             config.neighbors.insert(NeighborKey { interface, address }, MacAddr([2, 0, 0, 0, small(index), mac % 2]));
         }
         self.add_access_lists(&mut config);
+        self.add_sub_interfaces(&mut config);
         self.live_settings(&mut config);
         if devices == Devices::Any {
             self.restart_settings(&mut config);
@@ -256,6 +261,45 @@ impl Dice {
         }
     }
 
+    /// Two of `xe0`, one of `xe1` and one of the TAP, if those are there and nobody takes all they receive. Two
+    /// without addresses are connected.
+    fn add_sub_interfaces(&self, config: &mut Config) {
+        let mut free: Vec<(String, u16)> = Vec::new();
+        for (index, dice) in self.subs.iter().enumerate() {
+            let Some([tags, text, mtu]) = *dice else { continue };
+            let parent = name(index / 2 + index / 3 * 3);
+            let Some(of) = config.interfaces.get(&parent).filter(|of| of.l2xc.is_none()) else { continue };
+            let id = 100 + u32::from(small(index));
+            let sub = sub_interface(&parent, id, tags);
+            let interface = Interface {
+                description: self.text(text),
+                mtu: if mtu.is_multiple_of(2) { of.mtu } else { 1400 },
+                state: if mtu.is_multiple_of(3) { AdminState::Down } else { of.state },
+                addresses: Ipv4Net::new(Ipv4Addr::new(10, 2, small(index), 1 + tags / 2), 24)
+                    .ok()
+                    .filter(|_| tags % 4 < 2)
+                    .into_iter()
+                    .collect(),
+                device: Some(Device::SubInterface(sub)),
+                ..Interface::default()
+            };
+            let name = SubInterface::name_of(&parent, &id.to_string());
+            if interface.addresses.is_empty() {
+                free.push((name.clone(), interface.mtu));
+            }
+            config.interfaces.insert(name, interface);
+        }
+        if let [(one, mtu), (other, same), ..] = &free[..]
+            && mtu == same
+        {
+            for (source, target) in [(one, other), (other, one)] {
+                if let Some(source) = config.interfaces.get_mut(source) {
+                    source.l2xc = Some(target.clone());
+                }
+            }
+        }
+    }
+
     fn live_settings(&self, config: &mut Config) {
         let sflow = &mut config.sflow;
         sflow.sampling_rate = 1000 + u32::from(self.setting(1) % 2);
@@ -291,6 +335,20 @@ impl Dice {
         api.listen = if even(15) { vec![Listen { address: any_address, port: 443, tls: Some(tls) }] } else { Vec::new() };
         api.metrics = even(15).then_some(Metrics { address: Ipv4Addr::LOCALHOST.into(), port: 9482 });
     }
+}
+
+/// With addresses for dice 0 and 1 of four, which then have exactly their tags.
+fn sub_interface(parent: &str, id: u32, dice: u8) -> SubInterface {
+    let outer = Some(10 + u16::try_from(id).unwrap_or(0));
+    let rewrite = TagRewrite { pop: dice / 4 % 2, dot1q: dice.is_multiple_of(3).then_some(7), ..TagRewrite::default() };
+    let (encapsulation, tag_rewrite) = match dice % 4 {
+        0 => (Encapsulation::of_id(id), None),
+        1 => (Encapsulation { dot1ad: outer, inner_dot1q: Some(1 + u16::from(dice / 4 % 2)), exact_match: true, dot1q: None }, None),
+        2 => (Encapsulation { dot1q: outer, ..Encapsulation::default() }, None),
+        _ => (Encapsulation::of_id(id), Some(rewrite)),
+    };
+    let tag_rewrite = tag_rewrite.filter(|rewrite| !rewrite.is_usual(&encapsulation));
+    SubInterface { parent: parent.to_owned(), id, encapsulation, tag_rewrite }
 }
 
 /// The last one is called as vppcfg calls TAPs.

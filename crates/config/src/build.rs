@@ -16,9 +16,11 @@ use serde::de::value::{Error as WordError, StrDeserializer};
 
 use crate::access_list::{self, AccessList, Binding, PrefixList, Term, TermAction};
 use crate::device::{Device, Memif, Stream};
+use crate::findings::Segment;
 use crate::model::{Config, Interface, NeighborKey, Path, Via};
 use crate::scalar::{MacAddr, decimal};
 use crate::settings::{Api, Buffers, Collector, History, Listen, Logging, Metrics, Sflow, Tls, Token, Workers};
+use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
 use crate::tree::{Content, Node};
 use crate::value;
 
@@ -33,11 +35,25 @@ pub(crate) struct Candidate {
 
 /// An own address and the item of its list.
 pub(crate) struct AddressItem {
-    /// `interfaces` or `loopbacks`.
+    /// `interfaces`, `loopbacks` or [`SUB_INTERFACES`].
     pub(crate) section: &'static str,
     pub(crate) interface: String,
     pub(crate) item: usize,
     pub(crate) net: Ipv4Net,
+}
+
+/// The section of addresses of sub-interfaces, which stand below their parents.
+const SUB_INTERFACES: &str = "sub-interfaces";
+
+impl AddressItem {
+    /// Where it stands.
+    pub(crate) fn path(&self) -> Vec<Segment<'_>> {
+        let own = match self.interface.rsplit_once('.').filter(|_| self.section == SUB_INTERFACES) {
+            Some((parent, id)) => vec!["interfaces".into(), parent.into(), SUB_INTERFACES.into(), id.into()],
+            None => vec![self.section.into(), self.interface.as_str().into()],
+        };
+        [own, vec!["addresses".into(), self.item.into()]].concat()
+    }
 }
 
 /// A route that has at least its prefix.
@@ -103,6 +119,16 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
     for entry in root.value("loopbacks").map_or(&[][..], Node::entries) {
         let loopback = loopback(&entry.value, &entry.key, &mut addresses);
         config.interfaces.insert(entry.key.clone().into_owned(), loopback);
+    }
+    // When the MTU of every parent is known.
+    for (parent, id, node) in sub_entries(root) {
+        let name = SubInterface::name_of(parent, id);
+        let Some(of) = config.interfaces.get(parent) else { continue };
+        if let Some(interface) = sub_interface(node, parent, id, of.mtu, &mut addresses)
+            && !config.interfaces.contains_key(&name)
+        {
+            config.interfaces.insert(name, interface);
+        }
     }
     let section = |key: &str, read: &mut dyn FnMut(&Node<'_>)| {
         if let Some(node) = root.value(key) {
@@ -179,6 +205,45 @@ fn own_addresses(node: &Node<'_>, section: &'static str, name: &str, all: &mut V
     let before = all.len();
     all.extend(of_this.map(|(item, net)| AddressItem { section, interface: name.to_owned(), item, net }));
     all.iter().skip(before).map(|it| it.net).collect()
+}
+
+/// The sub-interfaces of the file: parent, number, what is said.
+pub(crate) fn sub_entries<'n>(root: &'n Node<'_>) -> impl Iterator<Item = (&'n str, &'n str, &'n Node<'n>)> {
+    let interfaces = root.value("interfaces").map_or(&[][..], Node::entries);
+    interfaces.iter().flat_map(|parent| {
+        let subs = parent.value.value("sub-interfaces").map_or(&[][..], Node::entries);
+        subs.iter().map(|sub| (parent.key.as_ref(), sub.key.as_ref(), &sub.value))
+    })
+}
+
+fn sub_interface(node: &Node<'_>, parent: &str, id: &str, mtu: u16, addresses: &mut Vec<AddressItem>) -> Option<Interface> {
+    let id = decimal(id)?;
+    let encapsulation = match node.value("encapsulation") {
+        None => Encapsulation::of_id(id),
+        Some(tags) => Encapsulation {
+            dot1q: number(tags, "dot1q"),
+            dot1ad: number(tags, "dot1ad"),
+            inner_dot1q: number(tags, "inner-dot1q"),
+            exact_match: truth(tags, "exact-match").unwrap_or_default(),
+        },
+    };
+    let tag_rewrite = node.value("tag-rewrite").map(|rewrite| TagRewrite {
+        pop: number(rewrite, "pop").unwrap_or(0),
+        dot1q: number(rewrite, "dot1q"),
+        dot1ad: number(rewrite, "dot1ad"),
+        inner_dot1q: number(rewrite, "inner-dot1q"),
+    });
+    let tag_rewrite = tag_rewrite.filter(|rewrite| !rewrite.is_usual(&encapsulation));
+    let name = SubInterface::name_of(parent, &id.to_string());
+    Some(Interface {
+        description: text(node, "description"),
+        mtu: number(node, "mtu").unwrap_or(mtu),
+        state: word(node, "state").unwrap_or_default(),
+        l2xc: text(node, "l2xc"),
+        addresses: own_addresses(node, SUB_INTERFACES, &name, addresses),
+        device: Some(Device::SubInterface(SubInterface { parent: parent.to_owned(), id, encapsulation, tag_rewrite })),
+        ..Interface::default()
+    })
 }
 
 fn loopback(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> Interface {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::scalar::{Ipv4Range, MacAddr, PortRange};
+use crate::sub_interface::SubInterface;
 
 /// The thing behind an interface that packets come from and go to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +54,9 @@ pub enum Device {
     /// Nothing at all: the interface is always up, and its addresses answer. In the file it has a
     /// section of its own, `loopbacks`.
     Loopback,
+    /// The share of another interface that its tags say. In the file it stands under that one, in
+    /// `sub-interfaces`.
+    SubInterface(SubInterface),
 }
 
 fn one_queue() -> u16 {
@@ -71,6 +75,7 @@ impl Device {
             Self::Null => "null",
             Self::Generator { .. } => "generator",
             Self::Loopback => "loopback",
+            Self::SubInterface(_) => "sub-interface",
         }
     }
 
@@ -79,7 +84,7 @@ impl Device {
     pub fn linux_name(&self) -> Option<&str> {
         match self {
             Self::AfXdp { name, .. } | Self::Tap { name, .. } => Some(name),
-            Self::Pcap { .. } | Self::Memif(_) | Self::Null | Self::Generator { .. } | Self::Loopback => None,
+            Self::Pcap { .. } | Self::Memif(_) | Self::Null | Self::Generator { .. } | Self::Loopback | Self::SubInterface(_) => None,
         }
     }
 
@@ -88,7 +93,7 @@ impl Device {
     pub fn queues(&self) -> u16 {
         match self {
             Self::AfXdp { queues, .. } | Self::Memif(Memif { queues, .. }) => *queues,
-            Self::Loopback => 0,
+            Self::Loopback | Self::SubInterface(_) => 0,
             _ => 1,
         }
     }
@@ -113,6 +118,7 @@ impl std::fmt::Display for Device {
                 write!(f, " {} {} at {}", memif.role.word(), memif.id, memif.socket.display())?;
                 if memif.queues > 1 { write!(f, ", {} queues", memif.queues) } else { Ok(()) }
             }
+            Self::SubInterface(sub) => sub.fmt(f),
             Self::Null | Self::Loopback => Ok(()),
             Self::Generator { streams } => write!(f, " with {} streams", streams.len()),
         }

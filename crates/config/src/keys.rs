@@ -92,6 +92,8 @@ pub(crate) enum Names {
     AccessList,
     /// Of prefix lists.
     PrefixList,
+    /// Of sub-interfaces: numbers from 1.
+    SubInterface,
     /// A word and a number up to this one, as `loop0`.
     Numbered(&'static str, u32),
 }
@@ -108,6 +110,7 @@ impl Names {
     pub(crate) fn numbers(self, name: &str) -> Option<u64> {
         match self {
             Self::Interface | Self::AccessList | Self::PrefixList => None,
+            Self::SubInterface => decimal(name),
             Self::Numbered(word, _) => decimal(name.strip_prefix(word)?),
         }
     }
@@ -181,6 +184,7 @@ const GENERATOR: &[&str] = &["generator"];
 const LOOPBACKS: Kind = Named(Names::LOOPBACKS);
 const TAPS: Kind = Named(Names::TAPS);
 const BRIDGES: Kind = Named(Names::BRIDGES);
+const SUB_INTERFACES: Kind = Named(Names::SubInterface);
 
 /// The drivers a device can have.
 pub(crate) const DRIVERS: &[&str] = &["af-xdp", "tap", "pcap", "memif", "null", "generator"];
@@ -234,9 +238,29 @@ pub(crate) static KEYS: &[Key] = &[
     key("interfaces.*.rx-queue-workers[]", Whole(0, 63), "", "0", "A worker, counted from 0."),
     lacks("interfaces.*.lcp"),
     lacks("interfaces.*.unnumbered"),
-    lacks("interfaces.*.sub-interfaces"),
     lacks("interfaces.*.mpls"),
     lacks("interfaces.*.device-type"),
+    key("interfaces.*.sub-interfaces", SUB_INTERFACES, "{}", "{100: {addresses: [192.0.2.1/24]}}", "Sub-interfaces by number, 1 to 4294967295: each takes the frames with its tags and is an interface called `PARENT.NUMBER`, as `xe0.100`. An interface with sub-interfaces has no `l2xc` of its own."),
+    key("interfaces.*.sub-interfaces.*", Section, "{}", "{addresses: [192.0.2.1/24]}", "One sub-interface."),
+    key("interfaces.*.sub-interfaces.*.description", Text(255), "", "customer 7", "Free text for people; absent by default."),
+    key("interfaces.*.sub-interfaces.*.mtu", Whole(128, 9216), "", "1400", "The largest IP packet that leaves it, in bytes; its parent's when absent, and never more."),
+    key("interfaces.*.sub-interfaces.*.state", Word(&["up", "down"]), "up", "down", "Whether it is wanted up; not while its parent is down."),
+    key("interfaces.*.sub-interfaces.*.encapsulation", Section, "", "{dot1ad: 100, inner-dot1q: 200, exact-match: true}", "The tags of its frames, which no other sub-interface of the parent has; its number as VLAN, and `exact-match`, when absent. Of several that could take a frame, the one that says most tags does."),
+    key("interfaces.*.sub-interfaces.*.encapsulation.dot1q", Whole(1, 4094), "", "100", "VLAN of the outer tag, an 802.1Q tag (0x8100)."),
+    key("interfaces.*.sub-interfaces.*.encapsulation.dot1ad", Whole(1, 4094), "", "100", "VLAN of the outer tag, an 802.1ad tag (0x88a8), in place of `dot1q`."),
+    key("interfaces.*.sub-interfaces.*.encapsulation.inner-dot1q", Whole(1, 4094), "", "200", "VLAN of the tag behind the outer one, an 802.1Q tag."),
+    key("interfaces.*.sub-interfaces.*.encapsulation.exact-match", Truth, "false", "true", "Whether frames have these tags and no other; needed where there are addresses."),
+    key("interfaces.*.sub-interfaces.*.addresses", List(0, 65_536), "[]", "[192.0.2.1/24]", "Own IPv4 addresses with their subnets, under the same rules as those of interfaces."),
+    key("interfaces.*.sub-interfaces.*.addresses[]", OwnAddress, "", "192.0.2.1/24", "An own address."),
+    key("interfaces.*.sub-interfaces.*.l2xc", InterfaceName, "", "xe1", "The interface that everything received here leaves by, as for interfaces. It comes without its tags, unless `tag-rewrite` says otherwise, and leaves with those of the other."),
+    key("interfaces.*.sub-interfaces.*.tag-rewrite", Section, "", "{pop: 1, dot1q: 300}", "What becomes of the tags of a frame that comes in to cross to another interface; what goes out by here gets the reverse. Without it all tags of the encapsulation go. `{pop: 0}` leaves them, and puts none on what goes out."),
+    key("interfaces.*.sub-interfaces.*.tag-rewrite.pop", Whole(0, 2), REQUIRED, "1", "How many outer tags go; no more than the encapsulation has."),
+    key("interfaces.*.sub-interfaces.*.tag-rewrite.dot1q", Whole(1, 4094), "", "300", "VLAN of an 802.1Q tag that comes in their place, outermost. It has the priority of the outer tag that went, if one did."),
+    key("interfaces.*.sub-interfaces.*.tag-rewrite.dot1ad", Whole(1, 4094), "", "300", "The same with an 802.1ad tag, in place of `dot1q`."),
+    key("interfaces.*.sub-interfaces.*.tag-rewrite.inner-dot1q", Whole(1, 4094), "", "400", "VLAN of an 802.1Q tag behind that one."),
+    lacks("interfaces.*.sub-interfaces.*.lcp"),
+    lacks("interfaces.*.sub-interfaces.*.unnumbered"),
+    lacks("interfaces.*.sub-interfaces.*.mpls"),
 
     key("loopbacks", LOOPBACKS, "{}", "{loop0: {addresses: [192.0.2.255/32]}}", "Interfaces with nothing behind them, `loop0` to `loop4095`: always up, and their addresses answer through every other interface."),
     key("loopbacks.*", Section, "{}", "{addresses: [192.0.2.255/32]}", "One loopback."),
@@ -406,6 +430,7 @@ impl Kind {
             Self::Named(Names::Interface) => "interfaces by name".into(),
             Self::Named(Names::AccessList) => "access lists by name".into(),
             Self::Named(Names::PrefixList) => "prefix lists by name".into(),
+            Self::Named(Names::SubInterface) => "sub-interfaces by number".into(),
             Self::Named(Names::Numbered(word, last)) => format!("sections by name, `{word}0` to `{word}{last}`"),
             Self::List(0, most) => format!("a list of at most {most}"),
             Self::List(least, most) => format!("a list of {least} to {most}"),
@@ -491,6 +516,15 @@ pub(crate) mod tests {
                 let action = if row.name() == "action" { "" } else { "action: permit, " };
                 format!("acls: {{web: {{terms: [{{{action}{protocol}KEY}}]}}}}\nprefixlists: {{customers: {{members: [192.0.2.0/24]}}}}")
             }
+            "interfaces.*.sub-interfaces.*" => "interfaces: {xe0: {sub-interfaces: {100: {KEY}}}, xe1: {}}".to_owned(),
+            "interfaces.*.sub-interfaces.*.encapsulation" => {
+                let outer = if row.name().starts_with("dot1") { "" } else { "dot1q: 5, " };
+                format!("interfaces: {{xe0: {{sub-interfaces: {{100: {{encapsulation: {{{outer}KEY}}}}}}}}}}")
+            }
+            "interfaces.*.sub-interfaces.*.tag-rewrite" => {
+                let outer = if row.name().starts_with("dot1") { "" } else { ", dot1q: 5" };
+                format!("interfaces: {{xe0: {{sub-interfaces: {{100: {{tag-rewrite: {{pop: 1{outer}, KEY}}}}}}}}}}")
+            }
             "loopbacks.*" => "loopbacks: {loop0: {KEY}}".to_owned(),
             "bridgedomains.*" => {
                 let members = if matches!(row.name(), "mtu" | "interfaces") { "" } else { "interfaces: [xe0, xe1], " };
@@ -543,6 +577,10 @@ pub(crate) mod tests {
     #[test]
     fn each_key_is_read_and_its_default_is_the_models() {
         for row in optional() {
+            if row.path.contains("encapsulation.dot1") {
+                // One of the two is needed; `good_files` has both.
+                continue;
+            }
             let without = read(row, "");
             if !row.default.is_empty() {
                 let with_default = read(row, &format!("{}: {}", row.name(), row.default));

@@ -39,6 +39,7 @@ mod schema;
 mod semantics;
 mod settings;
 mod step;
+mod sub_interface;
 mod suggest;
 mod system;
 mod tree;
@@ -65,5 +66,6 @@ pub use settings::{
     Token, Workers,
 };
 pub use step::{Phase, RestartChange, Step};
+pub use sub_interface::{Encapsulation, LAST_VLAN, SubInterface, TagRewrite};
 pub use system::{DeviceKind, SocketObstacle, System, SystemDevice, check_system};
 pub use tree::Limits;

@@ -20,13 +20,14 @@ use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, Logging, Sflow, Workers};
+use crate::sub_interface::SubInterface;
 use crate::written::Written;
 
 /// The whole configuration of one router.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct Config {
-    /// Interfaces by name, loopbacks and TAPs among them.
+    /// Interfaces by name, loopbacks, TAPs and sub-interfaces among them.
     pub interfaces: BTreeMap<String, Interface>,
     /// Bridge domains by name.
     pub bridges: BTreeMap<String, Bridge>,
@@ -141,6 +142,15 @@ impl Interface {
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         self.device == Some(Device::Loopback)
+    }
+
+    /// What makes it a sub-interface, if it is one.
+    #[must_use]
+    pub fn sub_interface(&self) -> Option<&SubInterface> {
+        match &self.device {
+            Some(Device::SubInterface(sub)) => Some(sub),
+            _ => None,
+        }
     }
 }
 

@@ -50,7 +50,12 @@ pub fn plan(running: &Config, wanted: &Config) -> Vec<Step> {
 /// change under a living interface.
 fn gone<'a>(running: &'a Config, wanted: &Config) -> BTreeSet<&'a str> {
     let stays = |name: &str, interface: &Interface| wanted.interfaces.get(name).is_some_and(|other| other.device == interface.device);
-    running.interfaces.iter().filter(|(name, it)| !stays(name, it)).map(|(name, _)| name.as_str()).collect()
+    let mut gone: BTreeSet<&str> = running.interfaces.iter().filter(|(name, it)| !stays(name, it)).map(|(name, _)| name.as_str()).collect();
+    // A sub-interface goes with its parent.
+    let with_parent = |it: &Interface| it.sub_interface().is_some_and(|sub| gone.contains(sub.parent.as_str()));
+    let more: Vec<&str> = running.interfaces.iter().filter(|(_, it)| with_parent(it)).map(|(name, _)| name.as_str()).collect();
+    gone.extend(more);
+    gone
 }
 
 struct Planner<'a> {
@@ -84,9 +89,12 @@ impl Planner<'_> {
         self.prune_bridges(running, gone);
         self.prune_lists(running);
         self.prune_addresses(running, gone);
-        for name in gone {
-            if let Some(interface) = self.model.interfaces.get(*name).cloned() {
-                self.add(Step::DeleteInterface { name: (*name).to_owned(), interface });
+        // Sub-interfaces before their parents.
+        let (below, above): (Vec<&str>, Vec<&str>) =
+            gone.iter().partition(|name| self.model.interfaces.get(**name).is_some_and(|it| it.sub_interface().is_some()));
+        for name in below.into_iter().chain(above) {
+            if let Some(interface) = self.model.interfaces.get(name).cloned() {
+                self.add(Step::DeleteInterface { name: name.to_owned(), interface });
             }
         }
     }
@@ -169,6 +177,7 @@ impl Planner<'_> {
         self.set_lists(true);
         let wanted = self.wanted;
         for (name, interface) in &wanted.interfaces {
+            // In the order of the alphabet, a parent comes before its sub-interfaces.
             if !self.model.interfaces.contains_key(name) {
                 self.add(Step::CreateInterface { name: name.clone(), interface: interface.at_rest() });
             }

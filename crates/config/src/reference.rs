@@ -116,7 +116,7 @@ fn write_lacking(page: &mut String) {
         KEYS.iter().filter(|row| row.kind == Kind::Unsupported).map(|row| format!("`{}`", row.path.replace('*', "NAME"))).collect();
     let _ = writeln!(page, "{}.", rows.join(", "));
     page.push_str(
-        "\nA file with one of these, with an IPv6 address of an interface, or with a cross connect to a sub-interface is refused with the\nplace; `--skip-unsupported` leaves these out and makes each a warning. IPv6 in routes and neighbors is refused always.\n",
+        "\nA file with one of these, or with an IPv6 address of an interface is refused with the place; `--skip-unsupported` leaves these out and makes each a warning. IPv6 in routes and neighbors is refused always.\n",
     );
 }
 

@@ -163,6 +163,7 @@ fn named(row: &'static Key, names: Names) -> Map<String, Value> {
     let name = match names {
         Names::Interface => format!("^{INTERFACE}$"),
         Names::AccessList | Names::PrefixList => format!("^{LIST}$"),
+        Names::SubInterface => "^[1-9][0-9]{0,9}$".to_owned(),
         // As many digits as the limit has; `check` knows the limit.
         Names::Numbered(word, last) => format!("^{word}(0|[1-9][0-9]{{0,{}}})$", last.ilog10()),
     };

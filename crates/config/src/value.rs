@@ -217,12 +217,21 @@ pub(crate) fn name(names: Names, text: &str) -> Result<(), Problem> {
     let (word, last) = match names {
         Names::Interface => return interface_name(text),
         Names::AccessList | Names::PrefixList => return list_name(text),
+        Names::SubInterface => return sub_interface_number(text),
         Names::Numbered(word, last) => (word, last),
     };
     match names.numbers(text) {
         Some(number) if number <= u64::from(last) => Ok(()),
         Some(number) => problem_with_help(format!("the number {number} is too large"), format!("`{word}0` to `{word}{last}`")),
         None => problem_with_help(format!("{} cannot be a name here", quote(text)), format!("`{word}0` to `{word}{last}`")),
+    }
+}
+
+/// The number of a sub-interface, as vppcfg has it.
+fn sub_interface_number(text: &str) -> Result<(), Problem> {
+    match Names::SubInterface.numbers(text) {
+        Some(number) if (1..=u64::from(u32::MAX)).contains(&number) => Ok(()),
+        _ => problem_with_help(format!("{} cannot be the number of a sub-interface", quote(text)), "a whole number from 1 to 4294967295"),
     }
 }
 

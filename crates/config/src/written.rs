@@ -3,26 +3,28 @@
 //! The model has one map of interfaces. The file has three sections of them, in vppcfg's form:
 //! a loopback stands under `loopbacks` and nowhere else; a TAP called `tapN` has its Linux end
 //! under `taps` and everything else under `interfaces`. Any other TAP stands under `interfaces`
-//! with its `device`. Both spellings of a TAP read as the same value.
+//! with its `device`. Both spellings of a TAP read as the same value. A sub-interface stands under its parent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::access_list::{AccessList, PrefixList};
 use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::keys::Names;
-use crate::model::{Config, Interface, NeighborKey, Via};
+use crate::model::{AdminState, Config, Interface, NeighborKey, Via};
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, Logging, Sflow, Workers};
+use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
 
 /// A configuration by the sections of the file.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub(crate) struct Written {
-    interfaces: BTreeMap<String, Interface>,
+    interfaces: BTreeMap<String, Entry>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     loopbacks: BTreeMap<String, Loopback>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -43,6 +45,83 @@ pub(crate) struct Written {
     api: Api,
     logging: Logging,
     history: History,
+}
+
+/// An entry of `interfaces`: an interface and its sub-interfaces.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(try_from = "Map<String, Value>", into = "Map<String, Value>")]
+struct Entry {
+    interface: Interface,
+    sub_interfaces: BTreeMap<u32, Sub>,
+}
+
+const SUB_INTERFACES: &str = "sub-interfaces";
+
+impl TryFrom<Map<String, Value>> for Entry {
+    type Error = serde_json::Error;
+
+    fn try_from(mut keys: Map<String, Value>) -> Result<Self, Self::Error> {
+        let sub_interfaces = keys.remove(SUB_INTERFACES).map(serde_json::from_value).transpose()?.unwrap_or_default();
+        Ok(Self { interface: serde_json::from_value(Value::Object(keys))?, sub_interfaces })
+    }
+}
+
+impl From<Entry> for Map<String, Value> {
+    fn from(entry: Entry) -> Self {
+        // What is made of texts and numbers can be written.
+        let value = |value: Result<Value, serde_json::Error>| value.unwrap_or_default();
+        let Value::Object(mut keys) = value(serde_json::to_value(&entry.interface)) else { return Self::new() };
+        if !entry.sub_interfaces.is_empty() {
+            keys.insert(SUB_INTERFACES.into(), value(serde_json::to_value(&entry.sub_interfaces)));
+        }
+        keys
+    }
+}
+
+impl Clone for Entry {
+    fn clone(&self) -> Self {
+        Self { interface: self.interface.clone(), sub_interfaces: self.sub_interfaces.clone() }
+    }
+}
+
+/// An entry of `sub-interfaces`.
+#[derive(Serialize, Deserialize, Clone)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Sub {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// The parent's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mtu: Option<u16>,
+    #[serde(default)]
+    state: AdminState,
+    /// The number as VLAN when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    encapsulation: Option<Encapsulation>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    addresses: BTreeSet<Ipv4Net>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    l2xc: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tag_rewrite: Option<TagRewrite>,
+}
+
+impl Sub {
+    fn of(interface: Interface, sub: &SubInterface, parent_mtu: u16) -> Self {
+        let Interface { description, mtu, state, addresses, l2xc, .. } = interface;
+        let mtu = Some(mtu).filter(|mtu| *mtu != parent_mtu);
+        let encapsulation = Some(sub.encapsulation).filter(|tags| *tags != Encapsulation::of_id(sub.id));
+        Self { description, mtu, state, encapsulation, addresses, l2xc, tag_rewrite: sub.tag_rewrite }
+    }
+
+    fn into_interface(self, parent: &str, id: u32, parent_mtu: u16) -> Interface {
+        let Self { description, mtu, state, encapsulation, addresses, l2xc, tag_rewrite } = self;
+        let encapsulation = encapsulation.unwrap_or_else(|| Encapsulation::of_id(id));
+        let tag_rewrite = tag_rewrite.filter(|rewrite| !rewrite.is_usual(&encapsulation));
+        let device = Some(Device::SubInterface(SubInterface { parent: parent.to_owned(), id, encapsulation, tag_rewrite }));
+        let mtu = mtu.unwrap_or(parent_mtu);
+        Interface { description, device, mtu, state, addresses, l2xc, ..Interface::default() }
+    }
 }
 
 /// An entry of `loopbacks`.
@@ -107,8 +186,16 @@ impl From<Config> for Written {
             history,
             ..Self::default()
         };
+        let mtus: BTreeMap<String, u16> = interfaces.iter().map(|(name, it)| (name.clone(), it.mtu)).collect();
         for (name, interface) in interfaces {
-            written.add(name, interface);
+            match interface.sub_interface().cloned() {
+                Some(sub) => {
+                    let mtu = mtus.get(&sub.parent).copied().unwrap_or(usual_mtu());
+                    let parent = written.interfaces.entry(sub.parent.clone()).or_default();
+                    parent.sub_interfaces.insert(sub.id, Sub::of(interface, &sub, mtu));
+                }
+                None => written.add(name, interface),
+            }
         }
         written
     }
@@ -126,12 +213,10 @@ impl Written {
                 self.taps.insert(name.clone(), Tap { description: None, host, _rx_ring_size: None, _tx_ring_size: None });
                 let rest = Interface { device: None, ..interface };
                 if rest != Interface::default() {
-                    self.interfaces.insert(name, rest);
+                    self.interfaces.entry(name).or_default().interface = rest;
                 }
             }
-            _ => {
-                self.interfaces.insert(name, interface);
-            }
+            _ => self.interfaces.entry(name).or_default().interface = interface,
         }
     }
 }
@@ -139,7 +224,7 @@ impl Written {
 impl From<Written> for Config {
     fn from(written: Written) -> Self {
         let Written {
-            mut interfaces,
+            interfaces: entries,
             loopbacks,
             taps,
             acls,
@@ -155,6 +240,16 @@ impl From<Written> for Config {
             history,
         } = written;
         let (prefix_lists, access_lists) = (prefixlists, acls);
+        let (mut interfaces, mut subs) = (BTreeMap::new(), Vec::new());
+        for (name, entry) in entries {
+            if !entry.sub_interfaces.is_empty() {
+                subs.push((name.clone(), entry.sub_interfaces));
+            }
+            // A TAP of which nothing is said but its sub-interfaces.
+            if !(taps.contains_key(&name) && entry.interface == Interface::default()) {
+                interfaces.insert(name, entry.interface);
+            }
+        }
         for (name, tap) in taps {
             let added = Interface { mtu: tap.host.mtu.unwrap_or(usual_mtu()), ..Interface::default() };
             let interface = interfaces.entry(name).or_insert(added);
@@ -165,6 +260,12 @@ impl From<Written> for Config {
             let Loopback { description, mac, mtu, addresses } = loopback;
             let device = Some(Device::Loopback);
             interfaces.insert(name, Interface { description, device, mac, mtu, addresses, ..Interface::default() });
+        }
+        for (parent, entries) in subs {
+            let mtu = interfaces.get(&parent).map_or(usual_mtu(), |parent: &Interface| parent.mtu);
+            for (id, sub) in entries {
+                interfaces.insert(SubInterface::name_of(&parent, &id.to_string()), sub.into_interface(&parent, id, mtu));
+            }
         }
         Self { interfaces, bridges, sflow, routes, neighbors, prefix_lists, access_lists, workers, buffers, api, logging, history }
     }

@@ -104,8 +104,9 @@ impl Control {
     fn do_step(&mut self, step: &Step) -> Result<(), String> {
         match step {
             Step::CreateInterface { name, interface } => self.create_interface(name, interface),
-            Step::DeleteInterface { name, .. } => {
+            Step::DeleteInterface { name, interface } => {
                 self.delete_interface(name);
+                self.unshared.extend(interface.sub_interface().map(|sub| sub.parent.clone()));
                 Ok(())
             }
             // Lists are bound when all steps are done.
@@ -181,7 +182,7 @@ impl Control {
     fn create_interface(&mut self, name: &str, wanted: &weir_config::Interface) -> Result<(), String> {
         let index = self.indexes.of(name);
         // The new port may want what one that goes still has: a name, a queue, a socket.
-        if !self.leaving.is_empty() && wanted.device.is_some() {
+        if !self.leaving.is_empty() && wanted.device.is_some() && wanted.sub_interface().is_none() {
             self.settle()?;
         }
         let (port, peer) = self.open_port(wanted, index)?.map_or((None, None), |it| (Some(it.port), it.peer.map(Peer::new)));
@@ -224,6 +225,10 @@ impl Control {
             self.attach(name, port, &wanted.rx_queue_workers);
         }
         self.refresh(name);
+        if let Some(sub) = wanted.sub_interface() {
+            self.unshared.insert(sub.parent.clone());
+            self.take_after_parent(name);
+        }
         Ok(())
     }
 
@@ -378,7 +383,9 @@ impl Control {
     /// Closes the ports of interfaces that are gone from the workers' tables.
     pub(crate) fn close_leaving(&mut self) {
         for mut gone in std::mem::take(&mut self.leaving) {
-            self.detach(&mut gone);
+            if gone.port.is_some() {
+                self.detach(&mut gone);
+            }
             self.keep_drops_of(&gone);
         }
     }

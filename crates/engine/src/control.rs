@@ -3,7 +3,7 @@
 //! One value behind one lock, touched by the control thread and by API threads; workers never wait
 //! for it. It keeps the master copy of the tables, changes it, and publishes a clone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -106,6 +106,8 @@ pub(crate) struct Control {
     pub(crate) published: Arc<Published<Tables>>,
     pub(crate) fib: Fib4Writer,
     pub(crate) nexthops: NexthopTable,
+    /// Interfaces whose table of sub-interfaces is out of date.
+    pub(crate) unshared: BTreeSet<String>,
     /// Whether the master tables' interfaces differ from what workers see.
     pub(crate) stale: bool,
     /// Routes whose groups workers do not see yet, in the order in which they were asked for.
@@ -162,9 +164,17 @@ impl Control {
         self.interfaces.iter().find(|(_, attached)| attached.index == index).map(|(name, _)| name.as_str())
     }
 
-    /// Works an interface's entry out anew from configuration and link, and puts it into the master
-    /// tables.
+    /// Works an interface's entry and those of its sub-interfaces out anew from configuration and link, and
+    /// puts them into the master tables.
     pub(crate) fn refresh(&mut self, name: &str) {
+        self.refresh_alone(name);
+        for sub in self.sub_interfaces_of(name) {
+            self.take_after_parent(&sub);
+        }
+    }
+
+    /// One entry, without those of the sub-interfaces.
+    pub(crate) fn refresh_alone(&mut self, name: &str) {
         let Some(attached) = self.interfaces.get(name) else { return };
         let Some(wanted) = self.wanted(name) else { return };
         let up = wanted.state == AdminState::Up;
@@ -198,10 +208,12 @@ impl Control {
         if acl_output.is_some() {
             features = features.with(Feature::AclOut);
         }
-        let kind = match wanted.is_loopback() {
-            true if is_bvi => Kind::Bvi,
-            true => Kind::Loopback,
-            false => Kind::Port,
+        let sub_interface = wanted.sub_interface().map(|sub| self.tagging(sub));
+        let (kind, output) = match (sub_interface, wanted.is_loopback()) {
+            (Some(_), _) => (Kind::SubInterface, Output::SubInterface),
+            (None, true) if is_bvi => (Kind::Bvi, Output::Bvi),
+            (None, true) => (Kind::Loopback, Output::Driver),
+            (None, false) => (Kind::Port, Output::Driver),
         };
         let mac = wanted.mac.map_or(attached.mac, |mac| MacAddr(mac.0));
         let interface = Interface {
@@ -209,14 +221,17 @@ impl Control {
             input,
             addresses: wanted.addresses.iter().map(|net| (u32::from(net.addr()), net.prefix_len())).collect(),
             features,
+            rx_taps,
+            tx_taps,
             bvi_of: bridge.as_ref().filter(|_| is_bvi).and_then(|(_, input, _)| match *input {
                 Input::Bridge { domain, member } => Some((domain, member)),
                 _ => None,
             }),
-            output: if is_bvi { Output::Bvi } else { Output::Driver },
-            can_send: up && attached.link.up && (is_bvi || attached.tx_queues > 0),
-            rx_taps,
-            tx_taps,
+            output,
+            can_send: up && (self.can_send(name) || is_bvi && attached.link.up),
+            parent: sub_interface.map(|sub| sub.parent),
+            sub_interface,
+            sub_interfaces: self.tables.interface(attached.index).and_then(|it| it.sub_interfaces.clone()),
             ..Interface::at_rest(attached.index, name.into(), kind, mac, attached.counters.clone())
         };
         let (place, drops) = (interface.index as usize, attached.drops.clone());
@@ -235,6 +250,7 @@ impl Control {
 
     /// Publishes the master tables and waits until every worker sees them.
     pub(crate) fn publish(&mut self) {
+        self.share_out();
         self.tables.nexthops = self.nexthops.snapshot();
         self.published.publish(Box::new(self.tables.clone()));
         let ticket = self.domain.ticket();

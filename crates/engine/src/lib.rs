@@ -26,6 +26,7 @@ mod neighbors;
 mod ports;
 mod router;
 mod sflow;
+mod sub_interfaces;
 mod trace;
 mod trial;
 mod views;

@@ -415,6 +415,7 @@ fn make_control(
         fib,
         nexthops,
         stale: false,
+        unshared: std::collections::BTreeSet::new(),
         waiting_routes: Vec::new(),
         leaving: Vec::new(),
         blackhole,

@@ -622,8 +622,12 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
     weir_api::Interface {
         name: name.to_owned(),
         index: attached.index,
-        kind: if wanted.is_loopback() { weir_api::InterfaceKind::Loopback } else { weir_api::InterfaceKind::Port },
-        parent: None,
+        kind: match &wanted.device {
+            Some(weir_config::Device::Loopback) => weir_api::InterfaceKind::Loopback,
+            Some(weir_config::Device::SubInterface(_)) => weir_api::InterfaceKind::SubInterface,
+            _ => weir_api::InterfaceKind::Port,
+        },
+        parent: wanted.sub_interface().map(|sub| sub.parent.clone()),
         device: attached.port.as_ref().map(|port| port.device().to_owned()),
         driver: wanted.device.as_ref().map(|device| device.driver().to_owned()),
         mac: Some(mac.to_string()),

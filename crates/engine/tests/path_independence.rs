@@ -1,7 +1,7 @@
 //! From any configuration to any other, and back where something fails on the way.
 //!
 //! A running router is led through random configurations (seeded; loopbacks, null ports, memif, cross connects,
-//! addresses, routes of several paths, static neighbours, sampling) and, one by one, through every ordered
+//! sub-interfaces, addresses, routes of several paths, static neighbours, sampling) and, one by one, through every ordered
 //! pair of the varied files of the configuration's own tests. After each change the plan to the same
 //! goal is empty and the dump means the goal. With a failure at each step of a change, the router
 //! must be found as it was: tables, numbers of groups and adjacencies, everything.
@@ -53,7 +53,14 @@ fn some_file(random: &mut Random) -> String {
             3 => format!("addresses: [ 10.{}.0.1/24 ], ", random.next(6)),
             _ => format!("addresses: [ 10.{place}.0.{}/24 ], ", 1 + random.next(3)),
         };
-        text += &format!("  {name}: {{ {device}{mtu}{state}{sflow}{mac}{about}{l3} }}\n");
+        let subs = match random.next(6) {
+            0 => format!("5: {{ addresses: [ 11.{}.0.1/24 ] }}, 6: {{ encapsulation: {{ dot1ad: 9 }} }}", random.next(2)),
+            1 => format!("5: {{ encapsulation: {{ dot1q: 9, inner-dot1q: {}, exact-match: true }} }}", 1 + random.next(2)),
+            2 => "7: { tag-rewrite: { pop: 0 } }, 5: { state: down }".to_owned(),
+            _ => String::new(),
+        };
+        let subs = if subs.is_empty() { subs } else { format!("sub-interfaces: {{ {subs} }}, ") };
+        text += &format!("  {name}: {{ {device}{mtu}{state}{sflow}{mac}{about}{l3}{subs} }}\n");
     }
     if random.one_in(2) {
         text += &format!("loopbacks:\n  loop0: {{ addresses: [ 192.0.2.{}/32 ] }}\n", 1 + random.next(2));
@@ -62,7 +69,7 @@ fn some_file(random: &mut Random) -> String {
     for number in 0..random.next(8) {
         let via = match random.next(4) {
             0 => "blackhole".to_owned(),
-            1 => format!("10.{}.0.9", random.next(6)),
+            1 => format!("{}.{}.0.9", 10 + random.next(2), random.next(6)),
             2 => format!("[ {{ next-hop: 10.{}.0.9 }}, {{ next-hop: 10.{}.0.8, weight: 3 }} ]", random.next(6), random.next(6)),
             _ => format!("[ {{ next-hop: 10.{}.0.7, weight: {} }} ]", random.next(6), 1 + random.next(2)),
         };

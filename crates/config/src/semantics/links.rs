@@ -25,7 +25,7 @@ impl Rules<'_, '_> {
         let mut ends: HashSet<&str> = HashSet::new();
         for (name, interface) in interfaces {
             let Some(target) = &interface.l2xc else { continue };
-            let at = at!["interfaces", name.as_str(), "l2xc"];
+            let at = &self.of_interface(name, "l2xc");
             if target == name {
                 self.error(at, format!("interface `{name}` is cross-connected to itself"), "", "name another interface".into());
                 continue;
@@ -54,18 +54,18 @@ impl Rules<'_, '_> {
     }
 
     fn l2xc_mtu(&mut self, name: &str, interface: &Interface, target: &str, other: &Interface) {
-        let broken = self.findings.is_broken(at!["interfaces", name, "mtu"]) || self.findings.is_broken(at!["interfaces", target, "mtu"]);
+        let broken = self.findings.is_broken(&self.of_interface(name, "mtu")) || self.findings.is_broken(&self.of_interface(target, "mtu"));
         if interface.mtu != other.mtu && !broken {
             let message =
                 format!("the two ends of a cross connect differ in MTU: `{name}` has {}, `{target}` has {}", interface.mtu, other.mtu);
-            self.error(at!["interfaces", name, "l2xc"], message, "", "give both the same `mtu`".into());
+            self.error(&self.of_interface(name, "l2xc"), message, "", "give both the same `mtu`".into());
         }
     }
 
     fn l2xc_addresses(&mut self, end: &str, role: &str, source: &str) {
         let message = format!("interface `{end}` is the {role} of a cross connect and has addresses");
         let help = format!("remove its `addresses`, or the `l2xc` of `{source}`");
-        self.error(at!["interfaces", end, "addresses"], message, "these are never used", help);
+        self.error(&self.of_interface(end, "addresses"), message, "these are never used", help);
     }
 
     /// A Linux device belongs to one interface.

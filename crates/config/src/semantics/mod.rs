@@ -3,6 +3,7 @@
 //! Each rule is one function, and finds all its violations. A rule that compares two keys is
 //! silent when one of them is broken, because the first pass has told that already. Rules about
 //! interfaces and links are in `links.rs`, about loopbacks and TAPs beside them in `named.rs`,
+//! about sub-interfaces in `sub_interfaces.rs`,
 //! about addresses, routes and neighbours in `routing.rs`, about who reaches the API in
 //! `access.rs`, about everything else in `settings.rs`.
 //!
@@ -17,10 +18,12 @@ mod links;
 mod named;
 mod routing;
 mod settings;
+mod sub_interfaces;
 
 use crate::build::Candidate;
 use crate::diagnostic::Place;
 use crate::findings::{Findings, Remark, Segment};
+use crate::model::Interface;
 use crate::suggest::nearest;
 use crate::tree::{Node, place_in};
 
@@ -29,6 +32,7 @@ pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findi
     let mut rules = Rules { root, candidate, findings, comparisons: 200_000 };
     rules.links();
     rules.named();
+    rules.sub_interfaces();
     rules.bridges();
     rules.routing();
     rules.access_lists();
@@ -62,10 +66,14 @@ impl Rules<'_, '_> {
         place_in(self.root, path)
     }
 
-    /// Whether the file makes it, if only this version could.
-    fn is_sub_interface(&self, name: &str) -> bool {
-        let of = |(parent, number)| self.root.value("interfaces")?.value(parent)?.value("sub-interfaces")?.value(number);
-        name.split_once('.').and_then(of).is_some()
+    /// Where a key of an interface stands: a sub-interface's under its parent.
+    fn of_interface<'n>(&self, name: &'n str, key: &'static str) -> Vec<Segment<'n>> {
+        let sub = self.candidate.config.interfaces.get(name).and_then(Interface::sub_interface);
+        let split = sub.and_then(|sub| Some((name.get(..sub.parent.len())?, name.get(sub.parent.len() + 1..)?)));
+        match split {
+            Some((parent, id)) => vec!["interfaces".into(), parent.into(), "sub-interfaces".into(), id.into(), key.into()],
+            None => vec!["interfaces".into(), name.into(), key.into()],
+        }
     }
 
     /// An interface is named that the file does not have.
@@ -75,11 +83,6 @@ impl Rules<'_, '_> {
             return true;
         }
         if self.findings.is_full() {
-            return false;
-        }
-        if self.is_sub_interface(name) {
-            let message = format!("`{name}` is a sub-interface, which this version does not support");
-            self.findings.unsupported(self.place(path), path, message, "name an interface, or skip what is not supported");
             return false;
         }
         if self.root.value("vxlan_tunnels").is_some_and(|tunnels| tunnels.value(name).is_some()) {

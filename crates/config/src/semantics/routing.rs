@@ -18,7 +18,8 @@ impl Rules<'_, '_> {
         let own: HashMap<Ipv4Addr, &str> = self.candidate.addresses.iter().map(|it| (it.net.addr(), it.interface.as_str())).collect();
         // With an interface or an address unread, a next hop may well be reached.
         let broken = |section: &str| self.findings.any_broken(&format!("{section}.*.addresses")) || self.findings.is_broken(at![section]);
-        let ground_known = !broken("interfaces") && !broken("loopbacks");
+        let ground_known =
+            !broken("interfaces") && !broken("loopbacks") && !self.findings.any_broken("interfaces.*.sub-interfaces.*.addresses");
         let ground = Ground { subnets, own, known: ground_known };
         self.routes(&ground);
         self.neighbors(&ground);
@@ -26,9 +27,10 @@ impl Rules<'_, '_> {
 
     fn same_address_twice(&mut self) {
         let mut first: HashMap<Ipv4Addr, &str> = HashMap::new();
-        for AddressItem { section, interface, item, net } in &self.candidate.addresses {
+        for it in &self.candidate.addresses {
+            let AddressItem { interface, net, .. } = it;
             if let Some(earlier) = first.insert(net.addr(), interface) {
-                let at = at![*section, interface.as_str(), "addresses", *item];
+                let at = &it.path();
                 let help = format!("interface `{earlier}` has it already; remove one of them");
                 self.error(at, format!("the address {} is used twice", net.addr()), "the second one", help);
             }
@@ -60,7 +62,7 @@ impl Rules<'_, '_> {
         if outer.net.addr() == inner.net.addr() {
             return; // Told as the same address twice.
         }
-        let at = at![inner.section, inner.interface.as_str(), "addresses", inner.item];
+        let at = &inner.path();
         let (one, other) = (inner.net.trunc(), outer.net.trunc());
         if outer.interface == inner.interface {
             let help = format!("addresses of one subnet have its prefix length: write `{}/{}`", inner.net.addr(), other.prefix_len());
