@@ -15,7 +15,7 @@ use serde_json::Value;
 /// Crates by floor, lowest first.
 const FLOORS: [&[&str]; 6] = [
     &["weir-cpu", "weir-buf", "weir-ring", "weir-wire"],
-    &["weir-graph", "weir-port", "weir-fib", "weir-flowfmt", "weir-config", "weir-netlink", "weir-store", "weir-acl"],
+    &["weir-graph", "weir-port", "weir-fib", "weir-flowfmt", "weir-config", "weir-netlink", "weir-store", "weir-acl", "weir-lacp"],
     &["weir-nodes", "weir-afxdp", "weir-tap", "weir-pcap", "weir-memif", "weir-telemetry", "weir-api"],
     &["weir-engine"],
     &["weir-bench", "weir-testkit"],

@@ -23,6 +23,7 @@
 
 mod access;
 mod acl;
+mod bond;
 mod bridge;
 mod caller;
 mod capture;
@@ -56,6 +57,7 @@ mod trace;
 mod version;
 
 pub use acl::{AclAction, AclBinding, AclDirection, AclQuery, AclTerm, AclTermKey, Acls};
+pub use bond::{Bond, BondMember, Bonds, LacpEnd, LacpPort};
 pub use bridge::{BridgeDomain, BridgeDomains, BridgeMember, L2Station, L2fib, L2fibKey, L2fibQuery};
 pub use caller::{Caller, Origin, Role};
 pub use capture::{Capture, CaptureRequest, CaptureSink, CaptureStream, Captures, NotTaken};

@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AclQuery, Acls, ApiError, Applied, ApplyRequest, BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures,
-    ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors, EventBus, FibSummary, Hardware, History,
-    InterfacePatch, InterfaceQuery, Interfaces, L2fib, L2fibQuery, Memifs, NeighborQuery, Neighbors, RevisionText, RollbackRequest,
-    RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    AclQuery, Acls, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream,
+    Captures, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors, EventBus, FibSummary,
+    Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, L2fib, L2fibQuery, Memifs, NeighborQuery, Neighbors, RevisionText,
+    RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 
 /// A router as the API sees it.
@@ -61,6 +61,11 @@ pub trait Router: Send + Sync + 'static {
     fn l2fib_where(&self, query: &L2fibQuery) -> Result<L2fib, ApiError> {
         let _ = query;
         Err(ApiError::not_available("stations of bridge domains"))
+    }
+
+    /// All bonds with their members.
+    fn bonds(&self) -> Result<Bonds, ApiError> {
+        Err(ApiError::not_available("bonds"))
     }
 
     /// All ends of shared-memory connections.

@@ -25,6 +25,7 @@ fn what_the_router_says_is_what_the_client_reads() {
     assert_eq!(client.bridge_domains(None).unwrap(), router.bridge_domains().unwrap());
     let everything = L2fibQuery { bridge: None, after: None, most: 100 };
     assert_eq!(client.l2fib(None).unwrap(), router.l2fib_where(&everything).unwrap());
+    assert_eq!(client.bonds(None).unwrap(), router.bonds().unwrap());
     assert_eq!(client.memif(None).unwrap(), router.memif().unwrap());
     assert_eq!(client.acls(None, None).unwrap(), router.acls_where(&AclQuery { most: 9, ..AclQuery::default() }).unwrap());
     assert_eq!(client.runtime().unwrap(), router.runtime().unwrap());
@@ -73,6 +74,7 @@ fn replies_narrow_down_to_what_was_asked_for() {
     {
         assert!(unknown.to_string().contains("there is no bridge domain"), "{unknown}");
     }
+    assert_eq!(client.bonds(Some("lan & co")).unwrap().bonds.len(), 1);
     assert_eq!(client.memif(Some("lan & co")).unwrap().ports.iter().map(|port| port.role).collect::<Vec<_>>(), [MemifRole::Slave]);
     assert_eq!(client.neighbors(Some("lan & co")).unwrap(), Neighbors::default());
     let errors = client.errors(None, false).unwrap().errors;
@@ -107,6 +109,7 @@ fn a_name_that_does_not_exist_is_told_with_those_that_do() {
         client.interfaces(Some("vlan")).unwrap_err(),
         client.hardware(Some("vlan")).unwrap_err(),
         client.rx_placement(Some("vlan")).unwrap_err(),
+        client.bonds(Some("vlan")).unwrap_err(),
         client.memif(Some("vlan")).unwrap_err(),
         client.errors(Some("vlan"), false).unwrap_err(),
         client.neighbors(Some("vlan")).unwrap_err(),

@@ -48,6 +48,7 @@ fn fit(config: &mut Config, step: &Step) -> Option<()> {
         Step::SetL2xc { interface, from, to } => set(&mut interfaces.get_mut(interface)?.l2xc, from, to),
         Step::SetAcl { interface, from, to } => set(&mut interfaces.get_mut(interface)?.acl, from, to),
         Step::SetSflow { interface, from, to } => set(&mut interfaces.get_mut(interface)?.sflow, from, to),
+        Step::SetBond { interface, from, to } => set(&mut interfaces.get_mut(interface)?.bond, from, to),
         Step::AddAddress { interface, address } => done(interfaces.get_mut(interface)?.addresses.insert(*address)),
         Step::RemoveAddress { interface, address } => done(interfaces.get_mut(interface)?.addresses.remove(address)),
         _ => fit_shared(config, step),
@@ -143,6 +144,7 @@ impl Interface {
             l2xc: None,
             acl: crate::access_list::Binding::default(),
             sflow: false,
+            bond: None,
             ..self.clone()
         }
     }

@@ -12,6 +12,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::access_list::{AccessList, Binding, Family, Octets, Ports, PrefixList, Protocol, Scope, Term, TermAction};
+use crate::bond::{Bond, BondMode, LacpRate, LoadBalance};
 use crate::bridge::{Bridge, SplitHorizon, StaticMac};
 use crate::device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
 use crate::model::{AdminState, Config, Interface, NeighborKey, Path, Via};
@@ -48,6 +49,7 @@ struct Dice {
     interfaces: Vec<Option<[u8; 7]>>,
     loopbacks: Vec<Option<[u8; 4]>>,
     subs: Vec<Option<[u8; 3]>>,
+    bonds: Vec<Option<[u8; 4]>>,
     /// The owner of each subnet, and which of its addresses.
     subnets: Vec<Option<(usize, u8)>>,
     bridges: Vec<Option<[u8; 6]>>,
@@ -63,6 +65,7 @@ fn dice() -> impl Strategy<Value = Dice> {
     let interfaces = vec(proptest::option::weighted(0.8, any::<[u8; 7]>()), 6);
     let loopbacks = vec(proptest::option::of(any::<[u8; 4]>()), 3);
     let subs = vec(proptest::option::of(any::<[u8; 3]>()), 4);
+    let bonds = vec(proptest::option::of(any::<[u8; 4]>()), 2);
     let subnets = vec(proptest::option::of((0usize..6, 0u8..3)), 5);
     let bridges = vec(proptest::option::of(any::<[u8; 6]>()), 2);
     let routes = vec(proptest::option::of((any::<u8>(), any::<u8>())), 5);
@@ -71,9 +74,9 @@ fn dice() -> impl Strategy<Value = Dice> {
     let access_lists = vec(proptest::option::of(vec(any::<[u8; 5]>(), 1..4)), 3);
     let settings = vec(any::<u8>(), 16);
     let texts = vec("\\PC{1,24}|[ a:#'\"\\\\{}&*!|>%@`,?-]{1,8}|off|null|1e3|~|07", 4);
-    (interfaces, loopbacks, subs, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts).prop_map(|all| {
-        let (interfaces, loopbacks, subs, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts) = all;
-        Dice { interfaces, loopbacks, subs, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts }
+    (interfaces, loopbacks, subs, bonds, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts).prop_map(|all| {
+        let (interfaces, loopbacks, subs, bonds, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts) = all;
+        Dice { interfaces, loopbacks, subs, bonds, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts }
     })
 }
 
@@ -92,6 +95,7 @@ impl Dice {
         take(&mut self.interfaces, other.interfaces, &mut mask);
         take(&mut self.loopbacks, other.loopbacks, &mut mask);
         take(&mut self.subs, other.subs, &mut mask);
+        take(&mut self.bonds, other.bonds, &mut mask);
         take(&mut self.subnets, other.subnets, &mut mask);
         take(&mut self.bridges, other.bridges, &mut mask);
         take(&mut self.routes, other.routes, &mut mask);
@@ -122,6 +126,7 @@ impl Dice {
         self.add_loopbacks(&mut config);
         self.add_bridges(&mut config);
         cross_connect(&mut config, self.setting(0));
+        self.add_bonds(&mut config);
         for (index, route) in self.routes.iter().enumerate() {
             if let (Some((first, second)), Ok(prefix)) = (*route, Ipv4Net::new(Ipv4Addr::new(100, small(index), 0, 0), 16)) {
                 config.routes.insert(prefix, via(&reachable, first, second));
@@ -238,7 +243,7 @@ impl Dice {
             config.access_lists.insert(format!("list-{index}"), AccessList { description: None, terms });
         }
         let names: Vec<String> = config.access_lists.keys().cloned().collect();
-        for (index, interface) in config.interfaces.values_mut().enumerate().filter(|(_, it)| !it.is_loopback()) {
+        for (index, interface) in config.interfaces.values_mut().enumerate().filter(|(_, it)| !it.is_loopback() && it.bond.is_none()) {
             let dice = self.setting(index).rotate_left(3);
             let some = |dice: u8| names.iter().skip(usize::from(dice % 4)).take(usize::from(dice / 4 % 3)).cloned().collect();
             interface.acl = Binding { input: some(dice), output: some(dice / 16) };
@@ -268,7 +273,7 @@ impl Dice {
         for (index, dice) in self.subs.iter().enumerate() {
             let Some([tags, text, mtu]) = *dice else { continue };
             let parent = name(index / 2 + index / 3 * 3);
-            let Some(of) = config.interfaces.get(&parent).filter(|of| of.l2xc.is_none()) else { continue };
+            let Some(of) = config.interfaces.get(&parent).filter(|of| of.l2xc.is_none() && of.bond.is_none()) else { continue };
             let id = 100 + u32::from(small(index));
             let sub = sub_interface(&parent, id, tags);
             let interface = Interface {
@@ -297,6 +302,43 @@ impl Dice {
                     source.l2xc = Some(target.clone());
                 }
             }
+        }
+    }
+
+    /// Bonds of what has neither addresses nor cross connect, of one MTU each.
+    fn add_bonds(&self, config: &mut Config) {
+        let targets: Vec<String> = config.interfaces.values().filter_map(|it| it.l2xc.clone()).collect();
+        let parents: Vec<String> = config.interfaces.values().filter_map(|it| Some(it.sub_interface()?.parent.clone())).collect();
+        for (index, dice) in self.bonds.iter().enumerate() {
+            let Some([mode, text, mac, mtu]) = *dice else { continue };
+            let name = format!("BondEthernet{index}");
+            let taken = |name: &str| {
+                parents.iter().any(|parent| parent == name)
+                    || targets.iter().any(|target| target == name)
+                    || config.bridges.values().any(|bridge| bridge.role_of(name).is_some())
+            };
+            let is_free = |name: &str, it: &Interface| {
+                it.addresses.is_empty() && it.l2xc.is_none() && !it.is_loopback() && it.sub_interface().is_none() && !taken(name)
+            };
+            let mtu = if mtu.is_multiple_of(2) { 1500 } else { 2000 };
+            let free = config.interfaces.iter_mut().filter(|(name, it)| is_free(name, it) && it.bond.is_none() && it.as_bond().is_none());
+            for (_, member) in free.filter(|(_, it)| it.mtu == mtu).take(usize::from(1 + mode % 3)) {
+                member.bond = Some(name.clone());
+            }
+            let bond = Interface {
+                description: self.text(text),
+                device: Some(Device::Bond(bond(mode))),
+                mac: mac.is_multiple_of(2).then_some(MacAddr([2, 0, 0, 4, small(index), mac])),
+                mtu,
+                state: if mac.is_multiple_of(3) { AdminState::Down } else { AdminState::Up },
+                addresses: Ipv4Net::new(Ipv4Addr::new(10, 3, small(index), 1), 24)
+                    .ok()
+                    .filter(|_| text.is_multiple_of(2))
+                    .into_iter()
+                    .collect(),
+                ..Interface::default()
+            };
+            config.interfaces.insert(name, bond);
         }
     }
 
@@ -349,6 +391,22 @@ fn sub_interface(parent: &str, id: u32, dice: u8) -> SubInterface {
     };
     let tag_rewrite = tag_rewrite.filter(|rewrite| !rewrite.is_usual(&encapsulation));
     SubInterface { parent: parent.to_owned(), id, encapsulation, tag_rewrite }
+}
+
+fn bond(dice: u8) -> Bond {
+    let mode = match dice / 3 % 5 {
+        0 => BondMode::RoundRobin,
+        1 => BondMode::ActiveBackup,
+        2 => BondMode::Broadcast,
+        3 => BondMode::Lacp,
+        _ => BondMode::Xor,
+    };
+    let bond = Bond { mode, ..Bond::default() };
+    Bond {
+        load_balance: if bond.balances() && dice.is_multiple_of(2) { LoadBalance::L2 } else { LoadBalance::L34 },
+        lacp_rate: if mode == BondMode::Lacp && dice.is_multiple_of(4) { LacpRate::Fast } else { LacpRate::Slow },
+        ..bond
+    }
 }
 
 /// The last one is called as vppcfg calls TAPs.

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde::de::value::{Error as WordError, StrDeserializer};
 
 use crate::access_list::{self, AccessList, Binding, PrefixList, Term, TermAction};
+use crate::bond::Bond;
 use crate::device::{Device, Memif, Stream};
 use crate::findings::Segment;
 use crate::model::{Config, Interface, NeighborKey, Path, Via};
@@ -119,6 +120,9 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
     for entry in root.value("loopbacks").map_or(&[][..], Node::entries) {
         let loopback = loopback(&entry.value, &entry.key, &mut addresses);
         config.interfaces.insert(entry.key.clone().into_owned(), loopback);
+    }
+    for entry in root.value("bondethernets").map_or(&[][..], Node::entries) {
+        bond(&entry.key, &entry.value, &mut config);
     }
     // When the MTU of every parent is known.
     for (parent, id, node) in sub_entries(root) {
@@ -269,6 +273,23 @@ fn tap(name: &str, node: &Node<'_>, has_mtu: bool, config: &mut Config) {
         interface.device = host.and_then(|host| Some(Device::Tap { name: text(host, "name")?, host_mac: parsed(host, "mac") }));
     }
     interface.description = interface.description.take().or_else(|| text(node, "description"));
+}
+
+/// A bond becomes the device of the interface of the same name, and its members know it.
+fn bond(name: &str, node: &Node<'_>, config: &mut Config) {
+    let interface = config.interfaces.entry(name.to_owned()).or_default();
+    interface.device = Some(Device::Bond(Bond {
+        mode: word(node, "mode").unwrap_or_default(),
+        load_balance: word(node, "load-balance").unwrap_or_default(),
+        lacp_rate: word(node, "lacp-rate").unwrap_or_default(),
+    }));
+    interface.mac = parsed(node, "mac");
+    interface.description = interface.description.take().or_else(|| text(node, "description"));
+    for member in items(node, "interfaces").filter_map(|(_, member)| member.text()) {
+        if let Some(member) = config.interfaces.get_mut(member) {
+            member.bond = Some(name.to_owned());
+        }
+    }
 }
 
 fn device(node: &Node<'_>) -> Option<Device> {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bond::Bond;
 use crate::scalar::{Ipv4Range, MacAddr, PortRange};
 use crate::sub_interface::SubInterface;
 
@@ -57,6 +58,8 @@ pub enum Device {
     /// The share of another interface that its tags say. In the file it stands under that one, in
     /// `sub-interfaces`.
     SubInterface(SubInterface),
+    /// Several other interfaces as one. In the file it has a section of its own, `bondethernets`.
+    Bond(Bond),
 }
 
 fn one_queue() -> u16 {
@@ -76,6 +79,7 @@ impl Device {
             Self::Generator { .. } => "generator",
             Self::Loopback => "loopback",
             Self::SubInterface(_) => "sub-interface",
+            Self::Bond(_) => "bond",
         }
     }
 
@@ -84,7 +88,13 @@ impl Device {
     pub fn linux_name(&self) -> Option<&str> {
         match self {
             Self::AfXdp { name, .. } | Self::Tap { name, .. } => Some(name),
-            Self::Pcap { .. } | Self::Memif(_) | Self::Null | Self::Generator { .. } | Self::Loopback | Self::SubInterface(_) => None,
+            Self::Pcap { .. }
+            | Self::Memif(_)
+            | Self::Null
+            | Self::Generator { .. }
+            | Self::Loopback
+            | Self::SubInterface(_)
+            | Self::Bond(_) => None,
         }
     }
 
@@ -93,7 +103,7 @@ impl Device {
     pub fn queues(&self) -> u16 {
         match self {
             Self::AfXdp { queues, .. } | Self::Memif(Memif { queues, .. }) => *queues,
-            Self::Loopback | Self::SubInterface(_) => 0,
+            Self::Loopback | Self::SubInterface(_) | Self::Bond(_) => 0,
             _ => 1,
         }
     }
@@ -119,6 +129,7 @@ impl std::fmt::Display for Device {
                 if memif.queues > 1 { write!(f, ", {} queues", memif.queues) } else { Ok(()) }
             }
             Self::SubInterface(sub) => sub.fmt(f),
+            Self::Bond(bond) => write!(f, " {bond}"),
             Self::Null | Self::Loopback => Ok(()),
             Self::Generator { streams } => write!(f, " with {} streams", streams.len()),
         }

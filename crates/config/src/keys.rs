@@ -101,6 +101,8 @@ pub(crate) enum Names {
 impl Names {
     /// vppcfg's names of loopbacks, with its limit.
     pub(crate) const LOOPBACKS: Self = Self::Numbered("loop", 4095);
+    /// vppcfg's names of bonds, with its limit.
+    pub(crate) const BONDS: Self = Self::Numbered("BondEthernet", 4_294_967_294);
     /// vppcfg's names of TAPs, with its limit.
     pub(crate) const TAPS: Self = Self::Numbered("tap", 1024);
     /// vppcfg's names of bridge domains, with its limit.
@@ -185,6 +187,7 @@ const LOOPBACKS: Kind = Named(Names::LOOPBACKS);
 const TAPS: Kind = Named(Names::TAPS);
 const BRIDGES: Kind = Named(Names::BRIDGES);
 const SUB_INTERFACES: Kind = Named(Names::SubInterface);
+const BONDS: Kind = Named(Names::BONDS);
 
 /// The drivers a device can have.
 pub(crate) const DRIVERS: &[&str] = &["af-xdp", "tap", "pcap", "memif", "null", "generator"];
@@ -286,6 +289,16 @@ pub(crate) static KEYS: &[Key] = &[
     lacks("taps.*.host.namespace-create"),
     key("taps.*.rx-ring-size", PowerOfTwo(8, 32_768), "", "256", "Read for vppcfg's sake, and without effect: the kernel's TAP has no ring of descriptors."),
     key("taps.*.tx-ring-size", PowerOfTwo(8, 32_768), "", "256", "As `rx-ring-size`."),
+
+    key("bondethernets", BONDS, "{}", "{BondEthernet0: {interfaces: [xe0, xe1]}}", "Bonds, `BondEthernet0` to `BondEthernet4294967294`: several ports as one. Each is an interface of the same name; an entry under `interfaces`, without `device` and `mac`, sets its addresses, MTU, cross connect and all else."),
+    key("bondethernets.*", Section, "{}", "{interfaces: [xe0, xe1]}", "One bond."),
+    key("bondethernets.*.description", Text(255), "", "to the switch", "Free text for people; a description under `interfaces` goes before it."),
+    key("bondethernets.*.mac", UnicastMac, "", "02:00:00:00:00:0b", "Its MAC address, which LACP tells the far end as the system's; that of the member first by name when absent."),
+    key("bondethernets.*.interfaces", List(0, 64), "[]", "[xe0, xe1]", "Its members: interfaces with a device of their own and the MTU of the bond, without addresses and cross connect, each in one bond."),
+    key("bondethernets.*.interfaces[]", InterfaceName, "", "xe0", "A member."),
+    key("bondethernets.*.mode", Word(&["round-robin", "active-backup", "broadcast", "lacp", "xor"]), "lacp", "active-backup", "Which members carry frames: with `lacp` those that both ends agreed on (IEEE 802.1AX), with `xor` all whose link is up, both by flow; with `active-backup` the first by name whose link is up; with `round-robin` one after the other, with `broadcast` all of them, for every frame."),
+    key("bondethernets.*.load-balance", Word(&["l2", "l23", "l34"]), "l34", "l2", "What keeps a flow on one member, in modes `lacp` and `xor`: MAC addresses, those and IP addresses, or IP addresses, protocol and ports. VLAN tags are looked through."),
+    key("bondethernets.*.lacp-rate", Word(&["slow", "fast"]), "slow", "fast", "How often the far end is asked to speak, in mode `lacp`: every 30 seconds, its silence counting after 90, or every second, counting after 3. (vppcfg does not have this key.)"),
 
     key("bridgedomains", BRIDGES, "{}", "{bd1: {interfaces: [xe0, xe1]}}", "Bridge domains, `bd1` to `bd16777215`: each sends frames between its members by MAC address."),
     key("bridgedomains.*", Section, "{}", "{interfaces: [xe0, xe1]}", "One bridge domain."),
@@ -404,7 +417,6 @@ pub(crate) static KEYS: &[Key] = &[
     key("history.directory", File(4095), "/var/lib/weir/config", "/srv/weir/config", "The folder."),
     key("history.keep", Whole(1, 1000), "50", "100", "How many of the last ones are kept."),
 
-    lacks("bondethernets"),
     lacks("vxlan_tunnels"),
 ];
 
@@ -492,6 +504,8 @@ pub(crate) mod tests {
         let parent = row.parent();
         match parent {
             "" if row.name() == "bridgedomains" => "interfaces: {xe0: {}, xe1: {}}\nKEY".to_owned(),
+            "" if row.name() == "bondethernets" => "interfaces: {xe0: {}, xe1: {}}\nKEY".to_owned(),
+            "bondethernets.*" => "interfaces: {xe0: {}, xe1: {}}\nbondethernets: {BondEthernet0: {KEY}}".to_owned(),
             "" => "KEY".to_owned(),
             "interfaces.*" => "interfaces: {xe0: {KEY}, xe1: {}}\nworkers: {count: 2}\nacls: {web: {terms: [{action: permit}]}}".to_owned(),
             "interfaces.*.device" if row.name() == "input" => device("driver: pcap, output: x"),

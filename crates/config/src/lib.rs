@@ -20,6 +20,7 @@ mod access_list;
 mod apply;
 #[cfg(any(test, feature = "arbitrary"))]
 pub mod arbitrary;
+mod bond;
 mod bridge;
 mod build;
 #[cfg(test)]
@@ -49,6 +50,7 @@ mod written;
 
 pub use access_list::{AccessList, Binding, Family, Octets, Ports, PrefixList, Protocol, Scope, Term, TermAction, Way};
 pub use apply::{StepMisfit, apply_to_model};
+pub use bond::{Bond, BondMode, LacpRate, LoadBalance};
 pub use bridge::{Bridge, BridgeRole, BridgeSettings, SplitHorizon, StaticMac};
 pub use check::{CheckOptions, Checked, check, check_bytes, check_with};
 pub use device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};

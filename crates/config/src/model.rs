@@ -16,6 +16,7 @@ use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
 use crate::access_list::{AccessList, Binding, PrefixList};
+use crate::bond::Bond;
 use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::scalar::MacAddr;
@@ -79,6 +80,12 @@ impl Config {
         self.bridges.values().any(|bridge| bridge.bvi.as_deref() == Some(interface))
     }
 
+    /// The members of a bond, in the order of their names.
+    pub fn members_of<'a>(&'a self, bond: &'a str) -> impl Iterator<Item = (&'a str, &'a Interface)> {
+        let members = self.interfaces.iter().filter(move |(_, interface)| interface.bond.as_deref() == Some(bond));
+        members.map(|(name, interface)| (name.as_str(), interface))
+    }
+
     /// The interface with the longest connected subnet that holds `address`.
     #[must_use]
     pub fn interface_reaching(&self, address: Ipv4Addr) -> Option<&str> {
@@ -132,6 +139,9 @@ pub struct Interface {
     pub acl: Binding,
     /// Whether received packets are sampled.
     pub sflow: bool,
+    /// The bond that it is a member of. The file says it of the bond, under `bondethernets`.
+    #[serde(skip)]
+    pub bond: Option<String>,
     /// The worker of receive queue 0, 1, …; queues beyond the list are placed by the router.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rx_queue_workers: Vec<u16>,
@@ -152,6 +162,15 @@ impl Interface {
             _ => None,
         }
     }
+
+    /// What makes it a bond, if it is one.
+    #[must_use]
+    pub fn as_bond(&self) -> Option<&Bond> {
+        match &self.device {
+            Some(Device::Bond(bond)) => Some(bond),
+            _ => None,
+        }
+    }
 }
 
 impl Default for Interface {
@@ -166,6 +185,7 @@ impl Default for Interface {
             l2xc: None,
             acl: Binding::default(),
             sflow: false,
+            bond: None,
             rx_queue_workers: Vec::new(),
         }
     }

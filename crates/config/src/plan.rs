@@ -128,6 +128,12 @@ impl Planner<'_> {
             if !acl.is_empty() && !lasts {
                 self.add(Step::SetAcl { interface: name.clone(), from: acl.clone(), to: Binding::default() });
             }
+            if let Some(bond) = &interface.bond {
+                let unwanted = wanted.is_none_or(|it| it.bond.as_ref() != Some(bond));
+                if is_gone || unwanted || gone.contains(bond.as_str()) {
+                    self.add(Step::SetBond { interface: name.clone(), from: Some(bond.clone()), to: None });
+                }
+            }
             if interface.sflow && (is_gone || wanted.is_none_or(|it| !it.sflow)) {
                 self.add(Step::SetSflow { interface: name.clone(), from: true, to: false });
             }
@@ -187,6 +193,7 @@ impl Planner<'_> {
 
     fn sync(&mut self) {
         self.sync_link();
+        self.sync_bonds();
         self.sync_addresses();
         self.sync_neighbors();
         self.sync_routes();
@@ -219,6 +226,17 @@ impl Planner<'_> {
                 steps.push(Step::SetPlacement { interface: interface(), from, to });
             }
             steps.into_iter().for_each(|step| self.add(step));
+        }
+    }
+
+    /// Members before addresses, so that what comes over the bond finds it whole.
+    fn sync_bonds(&mut self) {
+        let wanted = self.wanted;
+        for (name, to) in &wanted.interfaces {
+            let from = self.model.interfaces.get(name).and_then(|it| it.bond.clone());
+            if from != to.bond {
+                self.add(Step::SetBond { interface: name.clone(), from, to: to.bond.clone() });
+            }
         }
     }
 

@@ -57,6 +57,9 @@ const RULES: &str = "
 - A loopback stands under `loopbacks` and nowhere else. It is no end of a cross connect, and nobody is behind it: no next hop and
   no static neighbour lies in its subnets.
 - An interface called `tapN` has an entry under `taps` or a `device`, not both. The MTU of both ends of a TAP is one.
+- An interface called `BondEthernetN` has an entry under `bondethernets` or a `device`, not both; the MAC address of a bond stands
+  under `bondethernets`. A member of a bond is in no other, is no bond, loopback or end of a cross connect, has no addresses, and has
+  the MTU of its bond. A bond is not sampled, its members may be. `load-balance` is for modes `lacp` and `xor`, `lacp-rate` for `lacp`.
 - A member of a bridge domain is an interface with the domain's MTU, without addresses and without cross connect; it is in one
   domain. A BVI is a loopback with the domain's MTU, of one domain. Split-horizon groups and static entries name members.
 - Of each `id` at a memif `socket` there is one master and one slave at most. No memif meets at the API's socket. A master's

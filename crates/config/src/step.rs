@@ -135,6 +135,15 @@ pub enum Step {
         /// As it is from now on; absent when it goes.
         to: Option<AccessList>,
     },
+    /// Take an interface into a bond, or out of it.
+    SetBond {
+        /// Which interface.
+        interface: String,
+        /// The bond that it was a member of.
+        from: Option<String>,
+        /// The bond that it is a member of from now on.
+        to: Option<String>,
+    },
     /// Start or stop sampling what an interface receives.
     SetSflow {
         /// Which interface.
@@ -379,6 +388,7 @@ impl Step {
             | Self::SetL2xc { to: None, .. }
             | Self::SetPrefixList { to: None, .. }
             | Self::SetAccessList { to: None, .. }
+            | Self::SetBond { to: None, .. }
             | Self::SetSflow { to: false, .. } => Phase::Prune,
             Self::CreateInterface { .. }
             | Self::CreateBridge { .. }
@@ -405,6 +415,7 @@ impl Step {
             Self::SetAcl { .. } => "set-acl",
             Self::SetPrefixList { .. } => "set-prefix-list",
             Self::SetAccessList { .. } => "set-access-list",
+            Self::SetBond { .. } => "set-bond",
             Self::SetSflow { .. } => "set-sflow",
             Self::CreateBridge { .. } => "create-bridge",
             Self::DeleteBridge { .. } => "delete-bridge",
@@ -440,6 +451,7 @@ impl Step {
             | Self::RemoveAddress { interface, .. }
             | Self::SetL2xc { interface, .. }
             | Self::SetAcl { interface, .. }
+            | Self::SetBond { interface, .. }
             | Self::SetSflow { interface, .. } => format!("interface {interface}"),
             Self::CreateBridge { name: bridge, .. }
             | Self::DeleteBridge { name: bridge, .. }
@@ -479,6 +491,7 @@ impl Step {
             Self::SetAcl { interface, from, to } => Self::SetAcl { interface, from: to, to: from },
             Self::SetPrefixList { name, from, to } => Self::SetPrefixList { name, from: to, to: from },
             Self::SetAccessList { name, from, to } => Self::SetAccessList { name, from: to, to: from },
+            Self::SetBond { interface, from, to } => Self::SetBond { interface, from: to, to: from },
             Self::SetSflow { interface, from, to } => Self::SetSflow { interface, from: to, to: from },
             Self::CreateBridge { name, bridge } => Self::DeleteBridge { name, bridge },
             Self::DeleteBridge { name, bridge } => Self::CreateBridge { name, bridge },
@@ -536,6 +549,10 @@ impl fmt::Display for Step {
                 let terms = |list: &AccessList| format!("{} terms", list.terms.len());
                 change_of(f, "acl", name, from.as_ref().map(terms), to.as_ref().map(terms))
             }
+            Self::SetBond { interface, from, to } => match (from, to) {
+                (_, Some(bond)) => write!(f, "add interface {interface} to bond {bond}"),
+                (from, None) => write!(f, "remove interface {interface} from bond {}", or(from, "none")),
+            },
             Self::SetSflow { interface, to, .. } => {
                 write!(f, "{} sflow on interface {interface}", if *to { "enable" } else { "disable" })
             }

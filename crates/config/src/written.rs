@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::access_list::{AccessList, PrefixList};
+use crate::bond::Bond;
 use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::keys::Names;
@@ -29,6 +30,8 @@ pub(crate) struct Written {
     loopbacks: BTreeMap<String, Loopback>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     taps: BTreeMap<String, Tap>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    bondethernets: BTreeMap<String, BondSection>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     bridgedomains: BTreeMap<String, Bridge>,
     sflow: Sflow,
@@ -156,6 +159,20 @@ struct Tap {
     _tx_ring_size: Option<u16>,
 }
 
+/// An entry of `bondethernets`.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct BondSection {
+    #[serde(default, skip_serializing)]
+    description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mac: Option<MacAddr>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    interfaces: BTreeSet<String>,
+    #[serde(flatten)]
+    bond: Bond,
+}
+
 /// The Linux end of a TAP.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -187,6 +204,8 @@ impl From<Config> for Written {
             ..Self::default()
         };
         let mtus: BTreeMap<String, u16> = interfaces.iter().map(|(name, it)| (name.clone(), it.mtu)).collect();
+        let member = |(name, interface): (&String, &Interface)| Some((interface.bond.clone()?, name.clone()));
+        let members: Vec<(String, String)> = interfaces.iter().filter_map(member).collect();
         for (name, interface) in interfaces {
             match interface.sub_interface().cloned() {
                 Some(sub) => {
@@ -195,6 +214,11 @@ impl From<Config> for Written {
                     parent.sub_interfaces.insert(sub.id, Sub::of(interface, &sub, mtu));
                 }
                 None => written.add(name, interface),
+            }
+        }
+        for (bond, member) in members {
+            if let Some(bond) = written.bondethernets.get_mut(&bond) {
+                bond.interfaces.insert(member);
             }
         }
         written
@@ -207,6 +231,14 @@ impl Written {
             Some(Device::Loopback) => {
                 let Interface { description, mac, mtu, addresses, .. } = interface;
                 self.loopbacks.insert(name, Loopback { description, mac, mtu, addresses });
+            }
+            Some(Device::Bond(bond)) => {
+                let section = BondSection { description: None, mac: interface.mac, interfaces: BTreeSet::new(), bond };
+                self.bondethernets.insert(name.clone(), section);
+                let rest = Interface { device: None, mac: None, ..interface };
+                if rest != Interface::default() {
+                    self.interfaces.entry(name).or_default().interface = rest;
+                }
             }
             Some(Device::Tap { name: host, host_mac }) if Names::TAPS.numbers(&name).is_some() => {
                 let host = TapHost { name: host, mac: host_mac, mtu: None };
@@ -228,6 +260,7 @@ impl From<Written> for Config {
             loopbacks,
             taps,
             acls,
+            bondethernets,
             bridgedomains: bridges,
             neighbors,
             prefixlists,
@@ -255,6 +288,20 @@ impl From<Written> for Config {
             let interface = interfaces.entry(name).or_insert(added);
             interface.device = Some(Device::Tap { name: tap.host.name, host_mac: tap.host.mac });
             interface.description = interface.description.take().or(tap.description);
+        }
+        let mut members = Vec::new();
+        for (name, section) in bondethernets {
+            let interface = interfaces.entry(name.clone()).or_default();
+            (interface.device, interface.mac) = (Some(Device::Bond(section.bond)), section.mac);
+            interface.description = interface.description.take().or(section.description);
+            members.push((name, section.interfaces));
+        }
+        for (bond, members) in members {
+            for member in members {
+                if let Some(member) = interfaces.get_mut(&member) {
+                    member.bond = Some(bond.clone());
+                }
+            }
         }
         for (name, loopback) in loopbacks {
             let Loopback { description, mac, mtu, addresses } = loopback;

@@ -127,6 +127,13 @@ impl Control {
                 self.refresh(interface);
                 Ok(())
             }
+            Step::SetBond { interface, from, .. } => {
+                self.refresh(interface);
+                if let Some(bond) = from {
+                    self.refresh_bond(bond);
+                }
+                Ok(())
+            }
             Step::SetPlacement { interface, .. } => self.place_again(interface),
             Step::AddAddress { interface, address } => self.add_address(interface, *address),
             Step::RemoveAddress { interface, address } => {
@@ -491,7 +498,7 @@ impl Control {
 }
 
 /// A locally administered address for an interface whose device has none.
-fn made_up_mac(index: u32) -> MacAddr {
+pub(crate) fn made_up_mac(index: u32) -> MacAddr {
     let [a, b, c, d] = index.to_be_bytes();
     MacAddr([0x02, 0x77, a, b, c, d])
 }

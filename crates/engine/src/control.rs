@@ -20,6 +20,7 @@ use weir_port::{LinkState, Port, TxQueue};
 use weir_ring::qsbr::{Domain, Published};
 use weir_wire::{MacAddr, build};
 
+use crate::bonds::Talk;
 use crate::bridges::LiveBridge;
 use crate::capture::Captures;
 use crate::clock::Clock;
@@ -122,6 +123,8 @@ pub(crate) struct Control {
     pub(crate) adjacencies: BTreeMap<Place, u32>,
     pub(crate) interfaces: BTreeMap<String, Attached>,
     pub(crate) bridges: BTreeMap<String, LiveBridge>,
+    /// Bonds that speak LACP, by name.
+    pub(crate) bonds: BTreeMap<String, Talk>,
     pub(crate) indexes: Indexes,
     pub(crate) workers: Vec<WorkerHandle>,
     pub(crate) specs: Vec<NodeSpec>,
@@ -164,24 +167,32 @@ impl Control {
         self.interfaces.iter().find(|(_, attached)| attached.index == index).map(|(name, _)| name.as_str())
     }
 
-    /// Works an interface's entry and those of its sub-interfaces out anew from configuration and link, and
-    /// puts them into the master tables.
+    /// Works an interface's entry out anew from configuration and link, and puts it into the master tables;
+    /// with a member its bond, with a bond its members, and with each those of its sub-interfaces.
     pub(crate) fn refresh(&mut self, name: &str) {
         self.refresh_alone(name);
+        let wanted = self.wanted(name);
+        let bond = wanted.and_then(|wanted| wanted.bond.clone().or_else(|| wanted.as_bond().map(|_| name.to_owned())));
+        if let Some(bond) = bond {
+            self.refresh_bond(&bond);
+        }
         for sub in self.sub_interfaces_of(name) {
             self.take_after_parent(&sub);
         }
     }
 
-    /// One entry, without those of the sub-interfaces.
+    /// One entry, without what depends on it.
     pub(crate) fn refresh_alone(&mut self, name: &str) {
         let Some(attached) = self.interfaces.get(name) else { return };
         let Some(wanted) = self.wanted(name) else { return };
         let up = wanted.state == AdminState::Up;
         let bridge = self.bridge_of(name).map(|(bridge, input, role)| (bridge.to_owned(), input, role));
         let is_bvi = matches!(bridge, Some((.., BridgeRole::Bvi)));
+        let member = wanted.bond.as_deref().map(|bond| self.index_of(bond)).filter(|bond| *bond != 0);
+        let collects = wanted.bond.as_deref().is_some_and(|bond| self.collects(bond, name));
         let input = match (&wanted.l2xc, up) {
             (_, false) => Input::Closed,
+            (_, true) if let Some(bond) = member => Input::Member { bond, collects },
             (None, true) if let Some((_, input, BridgeRole::Member(_))) = bridge => input,
             (Some(target), true) => Input::CrossConnect(self.index_of(target)),
             (None, true) if wanted.addresses.is_empty() => Input::Unused,
@@ -209,11 +220,12 @@ impl Control {
             features = features.with(Feature::AclOut);
         }
         let sub_interface = wanted.sub_interface().map(|sub| self.tagging(sub));
-        let (kind, output) = match (sub_interface, wanted.is_loopback()) {
+        let (kind, output) = match (sub_interface, wanted.as_bond()) {
             (Some(_), _) => (Kind::SubInterface, Output::SubInterface),
-            (None, true) if is_bvi => (Kind::Bvi, Output::Bvi),
-            (None, true) => (Kind::Loopback, Output::Driver),
-            (None, false) => (Kind::Port, Output::Driver),
+            (None, Some(_)) => (Kind::Bond, Output::Bond),
+            (None, None) if is_bvi && wanted.is_loopback() => (Kind::Bvi, Output::Bvi),
+            (None, None) if wanted.is_loopback() => (Kind::Loopback, Output::Driver),
+            (None, None) => (Kind::Port, Output::Driver),
         };
         let mac = wanted.mac.map_or(attached.mac, |mac| MacAddr(mac.0));
         let interface = Interface {
@@ -228,8 +240,9 @@ impl Control {
                 _ => None,
             }),
             output,
-            can_send: up && (self.can_send(name) || is_bvi && attached.link.up),
-            parent: sub_interface.map(|sub| sub.parent),
+            can_send: up && (self.can_send(name) || (is_bvi || kind == Kind::Bond) && attached.link.up),
+            parent: member.or(sub_interface.map(|sub| sub.parent)),
+            bond: self.bond_entry(name, wanted, mac),
             sub_interface,
             sub_interfaces: self.tables.interface(attached.index).and_then(|it| it.sub_interfaces.clone()),
             ..Interface::at_rest(attached.index, name.into(), kind, mac, attached.counters.clone())
@@ -355,6 +368,9 @@ impl Control {
 
     /// Events may be older than a change that took the interface or the subnet away: those are nobody's.
     fn take_event(&mut self, event: Event, now: u64, deeds: &mut Vec<Deed>) {
+        if let Event::Lacp { interface, actor, partner } = event {
+            return self.heard_lacp(interface, &actor, &partner);
+        }
         let (Event::Wanted { interface, address } | Event::Heard { interface, address, .. } | Event::Duplicate { interface, address, .. }) =
             event
         else {
@@ -372,7 +388,7 @@ impl Control {
                 let name = self.tables.interface(interface).map_or("", |interface| &interface.name);
                 tracing::warn!("{name}: {mac} uses {address}, which is this router's own address");
             }
-            Event::RouterWanted { .. } => {}
+            Event::RouterWanted { .. } | Event::Lacp { .. } => {}
         }
     }
 
@@ -516,7 +532,7 @@ impl Control {
     }
 
     /// Tells of a link, and does what follows from it for neighbours and paths.
-    fn link_changed(&mut self, name: &str, index: u32, link: LinkState) {
+    pub(crate) fn link_changed(&mut self, name: &str, index: u32, link: LinkState) {
         self.events.publish(weir_api::Event::Link(LinkEvent {
             time: Timestamp::now(),
             interface: name.to_owned(),

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod bonds;
 mod bridges;
 mod capture;
 mod changes;

@@ -424,6 +424,7 @@ fn make_control(
         adjacencies: Default::default(),
         interfaces: Default::default(),
         bridges: BTreeMap::new(),
+        bonds: BTreeMap::new(),
         indexes: Indexes::load(options.index_file.as_deref()),
         workers,
         specs,
@@ -467,6 +468,7 @@ impl Control {
         if now >= self.due.neighbors {
             self.due.neighbors = now + NEIGHBOR_INTERVAL;
             self.tick_neighbors();
+            self.tick_bonds();
             self.take_traces();
             self.domain.reclaim();
         }

@@ -249,6 +249,10 @@ impl weir_api::Router for Router {
         Ok(query.narrow(self.control().l2fib_view(query.bridge.as_deref())))
     }
 
+    fn bonds(&self) -> Reply<weir_api::Bonds> {
+        Ok(self.control().bond_views())
+    }
+
     fn memif(&self) -> Reply<weir_api::Memifs> {
         Ok(self.control().memifs())
     }
@@ -624,10 +628,11 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
         index: attached.index,
         kind: match &wanted.device {
             Some(weir_config::Device::Loopback) => weir_api::InterfaceKind::Loopback,
+            Some(weir_config::Device::Bond(_)) => weir_api::InterfaceKind::Bond,
             Some(weir_config::Device::SubInterface(_)) => weir_api::InterfaceKind::SubInterface,
             _ => weir_api::InterfaceKind::Port,
         },
-        parent: wanted.sub_interface().map(|sub| sub.parent.clone()),
+        parent: wanted.bond.clone().or(wanted.sub_interface().map(|sub| sub.parent.clone())),
         device: attached.port.as_ref().map(|port| port.device().to_owned()),
         driver: wanted.device.as_ref().map(|device| device.driver().to_owned()),
         mac: Some(mac.to_string()),

@@ -65,6 +65,11 @@ fn some_file(random: &mut Random) -> String {
     if random.one_in(2) {
         text += &format!("loopbacks:\n  loop0: {{ addresses: [ 192.0.2.{}/32 ] }}\n", 1 + random.next(2));
     }
+    if random.one_in(3) {
+        // Of two that are there; often they are something else already, and the file is thrown away.
+        let (mode, one, other) = (random.of(&["lacp", "xor", "active-backup", "broadcast"]), random.next(6), random.next(6));
+        text += &format!("bondethernets:\n  BondEthernet0: {{ mode: {mode}, interfaces: [ e{one}, e{other} ] }}\n");
+    }
     text += "routes:\n";
     for number in 0..random.next(8) {
         let via = match random.next(4) {

@@ -77,6 +77,12 @@ reasons! {
     FloodOff "flood-off" Info "The bridge domain does not flood such frames.";
     StormLimit "storm-limit" Warning "The member sends more frames to flood than it may.";
     NoMember "no-member" Info "No other member of the bridge domain can take the frame.";
+    MemberInactive "member-inactive" Info "The bond takes no frames from this member now.";
+    LacpOff "lacp-off" Info "A frame of LACP or its marker protocol for a bond that does not speak it.";
+    LacpMalformed "lacp-malformed" Warning "The frame of LACP or its marker protocol is cut off or not in form.";
+    LacpOwnSystem "lacp-own-system" Warning "A LACP frame that the bond itself sent came back: a loop.";
+    LacpFlood "lacp-flood" Warning "More than ten frames of slow protocols came in by the member within a second.";
+    SlowProtocol "slow-protocol" Info "A frame of a slow protocol that this router does not speak.";
     FrameTooLong "frame-too-long" Warning "The frame is longer than the MTU of the interface that it should leave by.";
     Ip4Truncated "ip4-truncated" Warning "The IPv4 header is cut off.";
     Ip4BadVersion "ip4-bad-version" Warning "The version field of an IPv4 packet is not 4.";

@@ -55,7 +55,7 @@ impl AclInput {
             Input::Routed => Verdict::to(IP4_LOOKUP),
             Input::Bridge { .. } => Verdict::to(BRIDGE),
             // Such an interface sends nothing here.
-            Input::Closed | Input::Unused => Verdict::drop(DropReason::InterfaceDown),
+            Input::Closed | Input::Unused | Input::Member { .. } => Verdict::drop(DropReason::InterfaceDown),
         };
         let Some(filter) = &entry.acl_input else { return verdicts.fill(onward) };
         let is_routed = entry.interface.input == Input::Routed;

@@ -25,7 +25,7 @@ use weir_wire::vlan::{Outer, TAG_LEN};
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
 
 use crate::interface_input::{
-    ARP_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, Intake, MPLS_INPUT, MPLS_LOOKUP, NEXTS, past_lists,
+    ARP_INPUT, BOND_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, Intake, MPLS_INPUT, MPLS_LOOKUP, NEXTS, past_lists,
 };
 use crate::ip4_lookup::Exits;
 use crate::ip4_straight::{self, Straight};
@@ -63,6 +63,7 @@ impl Node<Tables> for EthInput {
         let Some(interface) = cx.world.interface(first) else { return Outcome::All(Verdict::drop(DropReason::InterfaceDown)) };
         let (outcome, census) = match (interface.input, &interface.sub_interfaces) {
             (Input::Closed, _) => (Outcome::All(Verdict::drop(DropReason::InterfaceDown)), Census::of(packets)),
+            (Input::Member { .. }, _) => (Outcome::All(Verdict::to(BOND_INPUT)), Census::of(packets)),
             (_, Some(shares)) => shared(cx, interface, shares, packets, verdicts),
             (Input::Routed, None) if interface.mpls && starts_with_labels(packets) => labelled(interface, packets, verdicts),
             (Input::Routed, None) if ip6_input::comes_first(packets) => match Straight6::of(cx, interface) {

@@ -21,7 +21,7 @@ pub(crate) struct InterfaceInput;
 
 /// Where frames go from here and from eth-input.
 pub(crate) const NEXTS: &[&str] =
-    &["ip4-input", "arp-input", "ip4-lookup", "bridge", "ip6-input", "ip6-lookup", "mpls-input", "mpls-lookup", "acl-input"];
+    &["ip4-input", "arp-input", "ip4-lookup", "bridge", "ip6-input", "ip6-lookup", "mpls-input", "mpls-lookup", "acl-input", "bond-input"];
 pub(crate) const IP4_INPUT: Next = Next(0);
 pub(crate) const ARP_INPUT: Next = Next(1);
 pub(crate) const IP4_LOOKUP: Next = Next(2);
@@ -30,6 +30,7 @@ pub(crate) const IP6_INPUT: Next = Next(4);
 pub(crate) const IP6_LOOKUP: Next = Next(5);
 pub(crate) const MPLS_INPUT: Next = Next(6);
 pub(crate) const MPLS_LOOKUP: Next = Next(7);
+pub(crate) const BOND_INPUT: Next = Next(9);
 const ACL_INPUT: Next = Next(8);
 
 /// Where a packet goes that would go on to be forwarded: past the access lists of its interface, if it has any.
@@ -190,7 +191,8 @@ impl<'a> Intake<'a> {
             Input::CrossConnect(out) => across_one(out, self.room, packet),
             Input::Bridge { .. } => Verdict::to(BRIDGE),
             Input::Closed => Verdict::drop(DropReason::InterfaceDown),
-            Input::Unused => Verdict::drop(DropReason::NotRouted),
+            // Members are ports: their frames are eth-input's.
+            Input::Unused | Input::Member { .. } => Verdict::drop(DropReason::NotRouted),
         };
         past_lists(interface, verdict)
     }

@@ -48,6 +48,9 @@
 //! The routed side of a bridge domain, a BVI, is the same: bvi-output puts what is routed out of it into the
 //! domain, and bvi-input takes in what the bridge has for it.
 //!
+//! What comes in by a member of a bond goes from eth-input to bond-input and back, then as the bond's; LACP goes to
+//! lacp-input. What leaves by a bond passes bond-output, behind sub-interface-output, which chooses the member.
+//!
 //! [`Tables`] is what they read, [`Event`] what they tell the control side. [`graph`] builds the
 //! graph with the nodes in order. No node allocates, locks, or looks at the clock.
 
@@ -56,6 +59,9 @@
 mod acl_input;
 mod acl_output;
 mod arp_input;
+mod bond_hash;
+mod bond_input;
+mod bond_output;
 mod bridge;
 mod bridge_domain;
 mod bvi_input;
@@ -83,6 +89,7 @@ mod ip6_lookup;
 mod ip6_options;
 mod ip6_rewrite;
 mod ip6_straight;
+mod lacp_input;
 mod mpls;
 mod nd_input;
 mod port_tx;
@@ -118,7 +125,7 @@ pub mod names {
 
 /// The nodes that [`weir_graph::World::output`] counts from 1, in the order of [`weir_port::interface::Output`]; the one that
 /// stands before any of them comes last.
-const OUTPUTS: &[&str] = &["sub-interface-output", "bvi-output", "acl-output"];
+const OUTPUTS: &[&str] = &["sub-interface-output", "bvi-output", "bond-output", "acl-output"];
 const ACL_OUTPUT: u8 = OUTPUTS.len() as u8;
 
 /// The graph of one worker, nodes in the order of a packet's way, taps not yet added.
@@ -128,6 +135,8 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(eth_input::EthInput)
         .node(interface_input::InterfaceInput)
         .node(bvi_input::BviInput)
+        .node(bond_input::BondInput)
+        .node(lacp_input::LacpInput::default())
         .node(bridge::Bridge::default())
         .node(arp_input::ArpInput::default())
         .node(ip4_input::Ip4Input)
@@ -153,6 +162,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(ip6_glean::Ip6Glean::default())
         .node(icmp6_error::Icmp6Error::new(icmp))
         .node(ip6_rewrite::Ip6Rewrite)
+        .node(bond_output::BondOutput::default())
         .node(acl_output::AclOutput::default())
         .stage(port_tx::SPEC)
         .outputs(OUTPUTS)

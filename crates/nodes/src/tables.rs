@@ -72,7 +72,7 @@ impl Tables {
         self.entry(interface).map(|entry| &entry.interface)
     }
 
-    /// The port that a packet which came in by `interface` leaves by, as its first bytes tell; 0 when
+    /// The port or bond that a packet which came in by `interface` leaves by, as its first bytes tell; 0 when
     /// they do not. For those who report single packets, off the packets' way.
     #[must_use]
     pub fn output_of(&self, interface: u32, start: &[u8]) -> u32 {
@@ -80,6 +80,7 @@ impl Tables {
         let interface = self.taker_of(interface, &tags);
         let out = match self.interface(interface).map(|interface| interface.input) {
             Some(Input::CrossConnect(out)) => out,
+            Some(Input::Member { bond, .. }) => return if bond == interface { 0 } else { self.output_of(bond, start) },
             Some(Input::Bridge { domain, member }) => self.bridge(domain).and_then(|bridge| bridge.output_of(member, start)).unwrap_or(0),
             Some(Input::Routed) => self.route_of(interface, &tags, start).unwrap_or(0),
             _ => 0,
@@ -220,6 +221,15 @@ pub enum Event {
         address: IpAddr,
         /// Who has it.
         mac: MacAddr,
+    },
+    /// The far end of a bond's member spoke LACP.
+    Lacp {
+        /// The member.
+        interface: u32,
+        /// What it says of itself.
+        actor: weir_wire::lacp::End,
+        /// What it believes of us.
+        partner: weir_wire::lacp::End,
     },
     /// A host asks for routers on an interface that advertises (RFC 4861 section 6.2.6).
     RouterWanted {

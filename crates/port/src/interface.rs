@@ -12,6 +12,7 @@ use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_wire::{MacAddr, ipv6};
 
+use crate::bond::Bond;
 use crate::sub_interface::{SubInterface, SubInterfaces};
 
 /// What an interface is.
@@ -57,6 +58,13 @@ pub enum Input {
         /// The interface's number among the domain's members.
         member: u16,
     },
+    /// It belongs to a bond.
+    Member {
+        /// The bond.
+        bond: u32,
+        /// Whether the bond takes frames from this member now.
+        collects: bool,
+    },
     /// It is routed.
     Routed,
     /// Nothing is configured that could take it.
@@ -74,6 +82,8 @@ pub enum Output {
     SubInterface = 1,
     /// bvi-output, which hands it to the bridge domain.
     Bvi = 2,
+    /// bond-output, which chooses a member.
+    Bond = 3,
 }
 
 /// The places on an interface where something can be attached, in the order in which a packet meets
@@ -259,6 +269,8 @@ pub struct Interface {
     pub sub_interface: Option<SubInterface>,
     /// Its own sub-interfaces by their tags; `None` without any, so that one look a vector tells.
     pub sub_interfaces: Option<Arc<SubInterfaces>>,
+    /// What makes it a bond, if it is one.
+    pub bond: Option<Arc<Bond>>,
     /// Whether frames can be sent: administratively up and its port has a transmit queue.
     pub can_send: bool,
     /// Counters; carried over when the interface changes.
@@ -290,6 +302,7 @@ impl Interface {
             bvi_of: None,
             sub_interface: None,
             sub_interfaces: None,
+            bond: None,
             can_send: false,
             counters,
         }

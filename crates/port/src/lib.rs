@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bond;
 pub mod generator;
 pub mod interface;
 pub mod null;

@@ -70,6 +70,8 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
             output.put(&client.hardware(what.interface.as_deref())?, draw)
         }
         Show::RxPlacement(of) => show_rx_placement(client, of.interface.as_deref(), output),
+        Show::Bond(of) => output.put(&client.bonds(of.interface.as_deref())?, render::bond::bonds),
+        Show::Lacp(of) => output.put(&client.bonds(of.interface.as_deref())?, render::bond::lacp),
         Show::Memif(of) => output.put(&client.memif(of.interface.as_deref())?, render::memif::memif),
         Show::BridgeDomain(of) => output.put(&client.bridge_domains(of.bridge.as_deref())?, render::bridge::domains),
         Show::L2fib(of) => output.put(&client.l2fib(of.bridge.as_deref())?, render::bridge::l2fib),

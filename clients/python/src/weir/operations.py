@@ -37,6 +37,10 @@ class Operations:
             query={"acl": acl, "interface": interface, "limit": limit, "after": after},
         )
 
+    def get_bonds(self, *, interface: str | None = None) -> types.Bonds:
+        """Bonds, their members, and where LACP stands. `GET /v1/bonds`"""
+        return self._wire.ask(types.Bonds, "GET", "/v1/bonds", query={"interface": interface})
+
     def get_bridge_domains(self, *, bridge: str | None = None) -> types.BridgeDomains:
         """Bridge domains, their members, and what they counted. `GET /v1/bridge-domains`"""
         return self._wire.ask(types.BridgeDomains, "GET", "/v1/bridge-domains", query={"bridge": bridge})

@@ -109,6 +109,10 @@ class Router:
         """Which worker serves which receive queue."""
         return self.operations.get_rx_placement(interface=interface)
 
+    def show_bond(self, interface: str | None = None) -> list[types.Bond]:
+        """Bonds, their members, and where LACP stands."""
+        return self.operations.get_bonds(interface=interface).bonds
+
     def show_bridge_domains(self, bridge: str | None = None) -> list[types.BridgeDomain]:
         """Bridge domains, their members, and what they counted."""
         return self.operations.get_bridge_domains(bridge=bridge).bridges

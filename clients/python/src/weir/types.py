@@ -393,6 +393,57 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bond:
+    """Several ports as one."""
+
+    interface: str
+    """The bond's interface."""
+
+    mode: str
+    """Which members carry frames: `lacp`, `xor`, `active-backup`, `round-robin` or `broadcast`."""
+
+    link: UpDown
+    """Whether some member carries frames."""
+
+    speed: int
+    """Bits per second of all members that carry frames; 0 = unknown."""
+
+    members: list[BondMember]
+    """Its members, in the order of their names."""
+
+    load_balance: str | None = None
+    """What keeps a flow on one member, in modes that choose by flow: `l2`, `l23` or `l34`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BondMember:
+    """A member of a bond."""
+
+    interface: str
+    """Its interface."""
+
+    link: UpDown
+    """Whether it can carry frames at all: bond and member are wanted up, and the member's link is."""
+
+    collecting: bool
+    """Whether the bond takes frames from it."""
+
+    distributing: bool
+    """Whether the bond sends frames by it."""
+
+    lacp: LacpPort | None = None
+    """Where LACP stands, in mode `lacp`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bonds:
+    """All bonds."""
+
+    bonds: list[Bond]
+    """The bonds, in the order of their interfaces."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeDomain:
     """One bridge domain."""
 
@@ -1035,6 +1086,65 @@ class L2fibPage:
 
     next: str | None = None
     """There are more: the `after` that asks for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LacpEnd:
+    """One end of a link."""
+
+    system: str
+    """The system's MAC address."""
+
+    system_priority: int
+    """The system's priority."""
+
+    key: int
+    """Links of one key may be aggregated."""
+
+    port: int
+    """The port's number."""
+
+    port_priority: int
+    """The port's priority."""
+
+    state: list[str]
+    """What is set of `active`, `short-timeout`, `aggregation`, `synchronization`, `collecting`,
+    `distributing`, `defaulted` and `expired`.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LacpPort:
+    """Where LACP stands on a member."""
+
+    receive: str
+    """The receive machine: `port-disabled`, `expired`, `defaulted` (nobody speaks LACP at the far end) or
+    `current`.
+    """
+
+    mux: str
+    """The mux machine: `detached`, `waiting`, `attached`, `collecting` or `distributing`."""
+
+    selected: bool
+    """Whether it leads to the far end that the bond has chosen."""
+
+    actor: LacpEnd
+    """What this end says of itself."""
+
+    received: int
+    """PDUs that were taken in."""
+
+    sent: int
+    """PDUs that were sent."""
+
+    expired: int
+    """How often the far end fell silent."""
+
+    partner_changes: int
+    """How often the far end became another one."""
+
+    partner: LacpEnd | None = None
+    """What the far end says of itself, if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ use tokio::time::timeout;
 
 use crate::client::connect::Target;
 use crate::{
-    Acls, ApiError, Applied, ApplyRequest, BridgeDomains, Buffers, Capture, CaptureRequest, Captures, Clear, Cleared, ConfigChecked,
+    Acls, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Capture, CaptureRequest, Captures, Clear, Cleared, ConfigChecked,
     ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, FibSummary, Hardware, History,
     InterfacePatch, Interfaces, L2fib, Memifs, Neighbors, Page, RevisionText, RollbackRequest, Routes, Runtime, RxPlacement, Sflow,
     SflowPatch, Totals, Trace, TraceRequest, Version,
@@ -154,6 +154,14 @@ impl Client {
     /// See [`ClientError`].
     pub fn rx_placement(&self, interface: Option<&str>) -> Result<RxPlacement, ClientError> {
         self.read("/v1/rx-placement", &[("interface", interface)])
+    }
+
+    /// Bonds, their members, and where LACP stands; all of them when `interface` is absent.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn bonds(&self, interface: Option<&str>) -> Result<Bonds, ClientError> {
+        self.read("/v1/bonds", &[("interface", interface)])
     }
 
     /// Shared-memory connections and their peers; all of them when `interface` is absent.

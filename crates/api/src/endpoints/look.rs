@@ -78,6 +78,14 @@ pub(super) fn rx_placement(router: &dyn Router, request: &Request) -> Text {
     json(&reply)
 }
 
+pub(super) fn bonds(router: &dyn Router, request: &Request) -> Text {
+    let OfInterfaceQuery { interface } = query(request)?;
+    must_exist(router, interface.as_deref())?;
+    let mut reply = router.bonds()?;
+    reply.bonds.retain(|bond| interface.as_ref().is_none_or(|name| *name == bond.interface));
+    json(&reply)
+}
+
 pub(super) fn memif(router: &dyn Router, request: &Request) -> Text {
     let OfInterfaceQuery { interface } = query(request)?;
     must_exist(router, interface.as_deref())?;

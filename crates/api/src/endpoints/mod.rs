@@ -18,10 +18,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::ErrorCode::{Conflict, Invalid, NoRoom, NotAvailable, NotFound, UnsupportedMediaType};
 use crate::{
-    Acls, ApiError, Applied, ApplyRequest, BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures, Cleared,
-    ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary, Hardware,
-    History, InterfacePatch, Interfaces, L2fib, Memifs, Neighbors, Page, RevisionText, Role, RollbackRequest, Router, Routes, Runtime,
-    RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    Acls, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures,
+    Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary,
+    Hardware, History, InterfacePatch, Interfaces, L2fib, Memifs, Neighbors, Page, RevisionText, Role, RollbackRequest, Router, Routes,
+    Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 
 pub(crate) use look::summed_over_workers;
@@ -213,6 +213,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
     get::<RxPlacement>("/v1/rx-placement", "Which worker serves which receive queue.", look::rx_placement)
         .query(parameters::OF_INTERFACE)
         .errors(&[NotFound]),
+    get::<Bonds>("/v1/bonds", "Bonds, their members, and where LACP stands.", look::bonds)
+        .query(parameters::OF_INTERFACE)
+        .errors(&[NotFound, NotAvailable]),
     get::<Memifs>("/v1/memif", "Shared-memory connections and their peers.", look::memif)
         .query(parameters::OF_INTERFACE)
         .errors(&[NotFound, NotAvailable]),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::metrics::Snapshot;
 use crate::metrics::write::Samples;
-use crate::{Interface, NodeRuntime, Traffic, UpDown, WorkerRuntime};
+use crate::{Bond, BondMember, Interface, NodeRuntime, Traffic, UpDown, WorkerRuntime};
 
 /// One metric.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +63,7 @@ const fn info(name: &'static str, labels: &'static [&'static str], help: &'stati
     family(MetricKind::Info, name, "", labels, help, fill)
 }
 
+const OF_MEMBER: &[&str] = &["bond", "interface"];
 const OF_INTERFACE: &[&str] = &["interface"];
 const OF_DIRECTION: &[&str] = &["interface", "direction"];
 const OF_NODE: &[&str] = &["worker", "node"];
@@ -276,6 +277,22 @@ pub const METRICS: &[Metric] = &[
     counter("weir_sflow_interface_samples", "samples", OF_INTERFACE, "Samples taken of an interface's packets.", |all, out| {
         all.sflow.interfaces.iter().for_each(|it| out.put([&it.interface], it.samples));
     }),
+    // Bonds.
+    gauge("weir_bond_member_collecting", "", OF_MEMBER, "1 while the bond takes frames from a member.", |all, out| {
+        members(all, |bond, it| out.put([&bond.interface, &it.interface], it.collecting));
+    }),
+    gauge("weir_bond_member_distributing", "", OF_MEMBER, "1 while the bond sends frames by a member.", |all, out| {
+        members(all, |bond, it| out.put([&bond.interface, &it.interface], it.distributing));
+    }),
+    counter("weir_lacp_received_pdus", "pdus", OF_MEMBER, "LACP PDUs that were taken in on a member.", |all, out| {
+        members(all, |bond, it| it.lacp.iter().for_each(|lacp| out.put([&bond.interface, &it.interface], lacp.received)));
+    }),
+    counter("weir_lacp_sent_pdus", "pdus", OF_MEMBER, "LACP PDUs that were sent by a member.", |all, out| {
+        members(all, |bond, it| it.lacp.iter().for_each(|lacp| out.put([&bond.interface, &it.interface], lacp.sent)));
+    }),
+    counter("weir_lacp_expirations", "", OF_MEMBER, "How often the far end of a member fell silent.", |all, out| {
+        members(all, |bond, it| it.lacp.iter().for_each(|lacp| out.put([&bond.interface, &it.interface], lacp.expired)));
+    }),
     // Tables.
     gauge("weir_fib_routes", "", &["table", "family", "source"], "Routes, by table, family and where they come from.", |all, out| {
         for table in all.fib.iter().flat_map(|fib| &fib.tables) {
@@ -376,6 +393,12 @@ pub const METRICS: &[Metric] = &[
         out.put([], all.version.started);
     }),
 ];
+
+fn members(all: &Snapshot, mut sample: impl FnMut(&Bond, &BondMember)) {
+    for bond in all.bonds.iter().flat_map(|it| &it.bonds) {
+        bond.members.iter().for_each(|member| sample(bond, member));
+    }
+}
 
 fn each(all: &Snapshot, sample: impl FnMut(&Interface)) {
     all.interfaces.interfaces.iter().for_each(sample);

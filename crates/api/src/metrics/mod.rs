@@ -17,8 +17,8 @@ pub use page::reference;
 pub use process::Process;
 
 use crate::{
-    AclQuery, Acls, ApiError, BridgeDomains, Buffers, ErrorCode, Errors, FibSummary, Hardware, History, Interfaces, Neighbors, Router,
-    Runtime, Sflow, Totals, Version,
+    AclQuery, Acls, ApiError, Bonds, BridgeDomains, Buffers, ErrorCode, Errors, FibSummary, Hardware, History, Interfaces, Neighbors,
+    Router, Runtime, Sflow, Totals, Version,
 };
 
 /// OpenMetrics 1.0, "Content-Type".
@@ -47,6 +47,8 @@ pub struct Snapshot {
     pub acls: Option<Acls>,
     /// Bridge domains, if the router tells.
     pub bridges: Option<BridgeDomains>,
+    /// All bonds, if the router tells.
+    pub bonds: Option<Bonds>,
     /// The forwarding tables, if the router tells.
     pub fib: Option<FibSummary>,
     /// Packet memory, if the router tells.
@@ -74,6 +76,7 @@ impl Snapshot {
             neighbors: router.neighbors()?,
             acls: if_available(router.acls_where(&AclQuery::default()))?,
             bridges: if_available(router.bridge_domains())?,
+            bonds: if_available(router.bonds())?,
             fib: if_available(router.fib_summary())?,
             buffers: if_available(router.buffers())?,
             history: if_available(router.config_history(1, None))?,

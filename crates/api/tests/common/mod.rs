@@ -246,6 +246,39 @@ impl Router for TestRouter {
         Ok(query.narrow(L2fib { stations: (1..=5).flat_map(|last| [station("bd2", last), station("bd1", last)]).collect() }))
     }
 
+    fn bonds(&self) -> Result<Bonds, ApiError> {
+        let end = |port, state: &[&str]| LacpEnd {
+            system: "02:00:00:00:00:09".to_owned(),
+            system_priority: 32768,
+            key: 7,
+            port,
+            port_priority: 32768,
+            state: state.iter().map(|word| (*word).to_owned()).collect(),
+        };
+        let lacp = LacpPort {
+            receive: "current".to_owned(),
+            mux: "distributing".to_owned(),
+            selected: true,
+            actor: end(1, &["active", "aggregation"]),
+            partner: Some(end(2, &["active"])),
+            received: 10,
+            sent: 11,
+            expired: 1,
+            partner_changes: 2,
+        };
+        let member =
+            BondMember { interface: "lan & co".to_owned(), link: UpDown::Up, collecting: true, distributing: false, lacp: Some(lacp) };
+        let bond = |interface: &str, members| Bond {
+            interface: interface.to_owned(),
+            mode: "lacp".to_owned(),
+            load_balance: Some("l34".to_owned()),
+            link: UpDown::Up,
+            speed: 20_000_000_000,
+            members,
+        };
+        Ok(Bonds { bonds: vec![bond("wan", vec![member]), bond("lan & co", Vec::new())] })
+    }
+
     fn memif(&self) -> Result<Memifs, ApiError> {
         let port = |interface: &str, role| Memif {
             interface: interface.to_owned(),

@@ -100,6 +100,11 @@ fn disturbs(step: &Step, running: &Config, wanted: &Config) -> Option<&'static s
         {
             Some("it joins again; the stations behind it are forgotten")
         }
+        Step::SetBond { interface, to: None, .. }
+            if stays(interface) && wanted.interfaces.get(interface).is_some_and(|it| it.bond.is_some()) =>
+        {
+            Some("its bond is another one or made anew; it carries nothing meanwhile")
+        }
         Step::SetPlacement { interface, .. } if stays(interface) => Some("its queues are opened anew; packets under way are lost"),
         Step::NeedsRestart { .. } => Some("it takes effect when the router is started again"),
         _ => None,

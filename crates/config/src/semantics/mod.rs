@@ -4,6 +4,7 @@
 //! silent when one of them is broken, because the first pass has told that already. Rules about
 //! interfaces and links are in `links.rs`, about loopbacks and TAPs beside them in `named.rs`,
 //! about sub-interfaces in `sub_interfaces.rs`,
+//! about bonds in `bonds.rs`,
 //! about addresses, routes and neighbours in `routing.rs`, about who reaches the API in
 //! `access.rs`, about everything else in `settings.rs`.
 //!
@@ -13,6 +14,7 @@
 
 mod access;
 mod acl;
+mod bonds;
 mod bridges;
 mod links;
 mod named;
@@ -33,6 +35,7 @@ pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findi
     rules.links();
     rules.named();
     rules.sub_interfaces();
+    rules.bonds();
     rules.bridges();
     rules.routing();
     rules.access_lists();

@@ -2,6 +2,7 @@
 
 mod acl;
 mod arp;
+mod bond;
 mod bridge;
 mod cross;
 mod forward;

@@ -44,6 +44,10 @@ pub(crate) enum Show {
     Hardware(ShowHardwareArgs),
     /// Which worker serves which receive queue
     RxPlacement(OneInterface),
+    /// Bonds: mode, and which members carry frames
+    Bond(OneInterface),
+    /// Where LACP stands on the members of bonds: both ends and their states
+    Lacp(OneInterface),
     /// Shared-memory connections: socket, role, peer, rings, why the last peer went
     Memif(OneInterface),
     /// Bridge domains: members, settings, stations learned and moved, frames flooded

@@ -6,6 +6,7 @@
 //! packets contain.
 
 pub(crate) mod acl;
+pub(crate) mod bond;
 pub(crate) mod bridge;
 pub(crate) mod config;
 pub(crate) mod event;

@@ -302,6 +302,78 @@ bd1     02:00:00:00:00:02  xe0        learned  7 s
 }
 
 #[test]
+fn a_bond_tells_who_carries_frames_and_where_lacp_stands() {
+    let end = |system: &str, port, state: &[&str]| LacpEnd {
+        system: system.to_owned(),
+        system_priority: 32768,
+        key: 7,
+        port,
+        port_priority: 32768,
+        state: state.iter().map(|word| (*word).to_owned()).collect(),
+    };
+    let port = |mux: &str, partner| LacpPort {
+        receive: "current".to_owned(),
+        mux: mux.to_owned(),
+        selected: true,
+        actor: end("02:00:00:00:00:0b", 2, &["active", "aggregation"]),
+        partner,
+        received: 12,
+        sent: 13,
+        expired: 1,
+        partner_changes: 2,
+    };
+    let far = end("02:00:00:00:00:09", 3, &["active"]);
+    let member = |name: &str, carries, lacp| BondMember {
+        interface: name.to_owned(),
+        link: UpDown::Up,
+        collecting: carries,
+        distributing: carries,
+        lacp: Some(lacp),
+    };
+    let members = vec![member("xe0", true, port("distributing", Some(far))), member("xe1", false, port("detached", None))];
+    let bond = Bond {
+        interface: "BondEthernet0".to_owned(),
+        mode: "lacp".to_owned(),
+        load_balance: Some("l34".to_owned()),
+        link: UpDown::Up,
+        speed: 0,
+        members,
+    };
+    let other = Bond {
+        interface: "BondEthernet1".to_owned(),
+        mode: "broadcast".to_owned(),
+        load_balance: None,
+        link: UpDown::Down,
+        members: Vec::new(),
+        ..bond.clone()
+    };
+    let all = Bonds { bonds: vec![bond, other] };
+    let expected = "\
+BondEthernet0 lacp by l34, link up, 2 members, 1 in use
+  Member  Link  Takes  Sends  LACP
+  xe0     up    yes    yes    current, distributing
+  xe1     up    no     no     current, detached
+
+BondEthernet1 broadcast, link down, 0 members, 0 in use
+";
+    assert_eq!(super::bond::bonds(&all, &PIPE), expected);
+    let expected = "\
+BondEthernet0
+  Member  End      System             Priority  Key  Port  State
+  xe0     actor    02:00:00:00:00:0b     32768    7     2  active aggregation
+          partner  02:00:00:00:00:09     32768    7     3  active
+  xe1     actor    02:00:00:00:00:0b     32768    7     2  active aggregation
+          partner  none
+  Member  Receive  Mux           Chosen  Rx  Tx  Silent  Changed
+  xe0     current  distributing  yes     12  13       1        2
+  xe1     current  detached      yes     12  13       1        2
+";
+    assert_eq!(super::bond::lacp(&all, &PIPE), expected);
+    assert_eq!(super::bond::bonds(&Bonds::default(), &PIPE), "no bonds\n");
+    assert_eq!(super::bond::lacp(&Bonds::default(), &PIPE), "no bond speaks LACP\n");
+}
+
+#[test]
 fn runtime_looks_as_vpp_users_know_it() {
     let nodes = vec![NodeRuntime::new("eth-input", 4, 1000, 9000), NodeRuntime::new("ip4-lookup", 3, 0, 0)];
     let worker = WorkerRuntime { worker: 0, core: Some(1), idle: IdleMode::Sleep, turns: 8, busy_turns: 4, nodes };
