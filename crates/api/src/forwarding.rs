@@ -15,6 +15,12 @@ use serde::{Deserialize, Serialize};
 pub struct Neighbors {
     /// The neighbours, by interface and address.
     pub neighbors: Vec<Neighbor>,
+    /// New neighbours that were refused because there is no room.
+    #[serde(default)]
+    pub refused: u64,
+    /// Neighbours that did not answer and made room for others that are asked for.
+    #[serde(default)]
+    pub evicted: u64,
 }
 
 /// One neighbour on a link.

@@ -4,6 +4,8 @@
 //! (`parent`) or on nothing. Counters are sums over all workers since the last
 //! `POST /v1/clear/interfaces`; bytes count frames without their FCS.
 
+use std::net::IpAddr;
+
 use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,6 +53,15 @@ pub struct Interface {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub addresses: Vec<IpNet>,
+    /// Own addresses that are not used yet: whether somebody else has them is being asked (RFC 4862).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tentative: Vec<IpAddr>,
+    /// Own addresses that are not used because somebody else has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub duplicate: Vec<IpAddr>,
+    /// The table (VRF) that routes what comes in; the default one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vrf: Option<String>,
     /// The interface that everything received here leaves by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l2xc: Option<String>,

@@ -51,10 +51,16 @@ pub struct FibSummary {
 pub struct FibTable {
     /// The table (VRF); 0 = the default one.
     pub table: u32,
+    /// The name of the VRF; the default table has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vrf: Option<String>,
     /// Which addresses it is for.
     pub family: Family,
     /// Routes in it, by where they come from; sources without routes are left out.
     pub routes: Vec<RouteCount>,
+    /// Bytes of its memory.
+    #[serde(default)]
+    pub memory_bytes: u64,
 }
 
 /// How many routes come from one source.

@@ -45,6 +45,10 @@ fn fit(config: &mut Config, step: &Step) -> Option<()> {
         Step::SetMtu { interface, from, to } => set(&mut interfaces.get_mut(interface)?.mtu, from, to),
         Step::SetPlacement { interface, from, to } => set(&mut interfaces.get_mut(interface)?.rx_queue_workers, from, to),
         Step::SetState { interface, from, to } => set(&mut interfaces.get_mut(interface)?.state, from, to),
+        Step::SetVrf { interface, from, to } => {
+            let it = interfaces.get_mut(interface).filter(|it| it.addresses.is_empty())?;
+            set(&mut it.vrf, from, to)
+        }
         Step::SetL2xc { interface, from, to } => set(&mut interfaces.get_mut(interface)?.l2xc, from, to),
         Step::SetAcl { interface, from, to } => set(&mut interfaces.get_mut(interface)?.acl, from, to),
         Step::SetSflow { interface, from, to } => set(&mut interfaces.get_mut(interface)?.sflow, from, to),
@@ -74,11 +78,11 @@ fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
             let key = NeighborKey { interface: interface.clone(), address: *address };
             set(config.neighbors.get_mut(&key)?, from, to)
         }
-        Step::AddRoute { prefix, via } => when(!config.routes.contains_key(prefix), || {
-            config.routes.insert(*prefix, via.clone());
+        Step::CreateVrf { name, vrf } => when(!config.vrfs.contains_key(name), || {
+            config.vrfs.insert(name.clone(), vrf.clone());
         }),
-        Step::RemoveRoute { prefix, via } => when(config.routes.get(prefix) == Some(via), || {
-            config.routes.remove(prefix);
+        Step::DeleteVrf { name, vrf } => when(config.vrfs.get(name) == Some(vrf), || {
+            config.vrfs.remove(name);
         }),
         Step::CreateBridge { name, bridge } => when(!config.bridges.contains_key(name), || {
             config.bridges.insert(name.clone(), bridge.clone());
@@ -96,9 +100,16 @@ fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
         Step::LeaveBridge { bridge, interface, role } => config.bridges.get_mut(bridge)?.leave(interface, *role),
         Step::AddStaticMac { bridge, entry } => done(config.bridges.get_mut(bridge)?.static_macs.insert(entry.clone())),
         Step::RemoveStaticMac { bridge, entry } => done(config.bridges.get_mut(bridge)?.static_macs.remove(entry)),
-        Step::ChangeRoute { prefix, from, to } => set(config.routes.get_mut(prefix)?, from, to),
         Step::SetPrefixList { name, from, to } => set_entry(&mut config.prefix_lists, name, from, to),
         Step::SetAccessList { name, from, to } => set_entry(&mut config.access_lists, name, from, to),
+        Step::ChangeVrf { name, from, to } => set(config.vrfs.get_mut(name)?, from, to),
+        Step::AddRoute { key, via } => when(!config.routes.contains_key(key), || {
+            config.routes.insert(key.clone(), via.clone());
+        }),
+        Step::RemoveRoute { key, via } => when(config.routes.get(key) == Some(via), || {
+            config.routes.remove(key);
+        }),
+        Step::ChangeRoute { key, from, to } => set(config.routes.get_mut(key)?, from, to),
         Step::SetSflowSettings { from, to } => set(&mut config.sflow, from, to),
         Step::SetLogLevel { from, to } => set(&mut config.logging.level, from, to),
         Step::NeedsRestart { change } => match change {

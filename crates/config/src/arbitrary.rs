@@ -5,9 +5,9 @@
 //! gives two that mostly agree, because what is alike in both is where a plan goes wrong.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::IpNet;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ use crate::access_list::{AccessList, Binding, Family, Octets, Ports, PrefixList,
 use crate::bond::{Bond, BondMode, LacpRate, LoadBalance};
 use crate::bridge::{Bridge, SplitHorizon, StaticMac};
 use crate::device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
-use crate::model::{AdminState, Config, Interface, NeighborKey, Path, Via};
+use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, Via, Vrf, is_link_local};
 use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256};
 use crate::settings::{Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Role, SflowEncoding, Tls, Token};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
@@ -46,7 +46,7 @@ pub fn pair(devices: Devices) -> impl Strategy<Value = (Config, Config)> {
 /// Numbers and texts that a configuration is made of.
 #[derive(Debug, Clone)]
 struct Dice {
-    interfaces: Vec<Option<[u8; 7]>>,
+    interfaces: Vec<Option<[u8; 8]>>,
     loopbacks: Vec<Option<[u8; 4]>>,
     subs: Vec<Option<[u8; 3]>>,
     bonds: Vec<Option<[u8; 4]>>,
@@ -57,12 +57,14 @@ struct Dice {
     neighbors: Vec<Option<(u8, u8)>>,
     prefix_lists: Vec<Option<[u8; 2]>>,
     access_lists: Vec<Option<Vec<[u8; 5]>>>,
+    /// Of each table beside the default one its number.
+    vrfs: Vec<Option<u8>>,
     settings: Vec<u8>,
     texts: Vec<String>,
 }
 
 fn dice() -> impl Strategy<Value = Dice> {
-    let interfaces = vec(proptest::option::weighted(0.8, any::<[u8; 7]>()), 6);
+    let interfaces = vec(proptest::option::weighted(0.8, any::<[u8; 8]>()), 6);
     let loopbacks = vec(proptest::option::of(any::<[u8; 4]>()), 3);
     let subs = vec(proptest::option::of(any::<[u8; 3]>()), 4);
     let bonds = vec(proptest::option::of(any::<[u8; 4]>()), 2);
@@ -72,12 +74,42 @@ fn dice() -> impl Strategy<Value = Dice> {
     let neighbors = vec(proptest::option::of((any::<u8>(), any::<u8>())), 4);
     let prefix_lists = vec(proptest::option::of(any::<[u8; 2]>()), 2);
     let access_lists = vec(proptest::option::of(vec(any::<[u8; 5]>(), 1..4)), 3);
+    let vrfs = vec(proptest::option::of(any::<u8>()), 2);
     let settings = vec(any::<u8>(), 16);
     let texts = vec("\\PC{1,24}|[ a:#'\"\\\\{}&*!|>%@`,?-]{1,8}|off|null|1e3|~|07", 4);
-    (interfaces, loopbacks, subs, bonds, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts).prop_map(|all| {
-        let (interfaces, loopbacks, subs, bonds, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts) = all;
-        Dice { interfaces, loopbacks, subs, bonds, subnets, bridges, routes, neighbors, prefix_lists, access_lists, settings, texts }
-    })
+    (interfaces, loopbacks, subs, bonds, subnets, bridges, (routes, vrfs), neighbors, prefix_lists, access_lists, settings, texts).prop_map(
+        |all| {
+            let (
+                interfaces,
+                loopbacks,
+                subs,
+                bonds,
+                subnets,
+                bridges,
+                (routes, vrfs),
+                neighbors,
+                prefix_lists,
+                access_lists,
+                settings,
+                texts,
+            ) = all;
+            Dice {
+                interfaces,
+                loopbacks,
+                subs,
+                bonds,
+                subnets,
+                bridges,
+                routes,
+                vrfs,
+                neighbors,
+                prefix_lists,
+                access_lists,
+                settings,
+                texts,
+            }
+        },
+    )
 }
 
 /// Take over the parts whose bit is set.
@@ -102,6 +134,7 @@ impl Dice {
         take(&mut self.neighbors, other.neighbors, &mut mask);
         take(&mut self.prefix_lists, other.prefix_lists, &mut mask);
         take(&mut self.access_lists, other.access_lists, &mut mask);
+        take(&mut self.vrfs, other.vrfs, &mut mask);
         take(&mut self.settings, other.settings, &mut mask);
         take(&mut self.texts, other.texts, &mut mask);
         self
@@ -117,6 +150,12 @@ impl Dice {
 
     fn config(&self, devices: Devices) -> Config {
         let mut config = Config::default();
+        for (index, number) in self.vrfs.iter().enumerate() {
+            if let Some(number) = number {
+                let table = 10 * (1 + u32::from(small(index))) + u32::from(number % 3);
+                config.vrfs.insert(vrf_name(index), Vrf { table, description: self.text(number / 3) });
+            }
+        }
         for (index, dice) in self.interfaces.iter().enumerate() {
             if let Some(dice) = dice {
                 config.interfaces.insert(name(index), self.interface(index, *dice, devices));
@@ -128,13 +167,17 @@ impl Dice {
         cross_connect(&mut config, self.setting(0));
         self.add_bonds(&mut config);
         for (index, route) in self.routes.iter().enumerate() {
-            if let (Some((first, second)), Ok(prefix)) = (*route, Ipv4Net::new(Ipv4Addr::new(100, small(index), 0, 0), 16)) {
-                config.routes.insert(prefix, via(&reachable, first, second));
+            let Some((first, second)) = *route else { continue };
+            let vrf = self.vrf(first / 2);
+            if let Some(prefix) = net(destination(index, second), second.is_multiple_of(2)) {
+                let fits = |it: &&Reachable| it.vrf == vrf && (it.address.is_ipv6() || prefix.addr().is_ipv4());
+                let in_table: Vec<_> = reachable.iter().filter(fits).cloned().collect();
+                config.routes.insert(RouteKey { vrf, prefix }, via(&in_table, first, second));
             }
         }
         for (index, neighbor) in self.neighbors.iter().enumerate() {
             let Some((which, mac)) = *neighbor else { continue };
-            let Some((interface, address)) = pick(&reachable, which) else { continue };
+            let Some(Reachable { interface, address, .. }) = pick(&reachable, which) else { continue };
             config.neighbors.insert(NeighborKey { interface, address }, MacAddr([2, 0, 0, 0, small(index), mac % 2]));
         }
         self.add_access_lists(&mut config);
@@ -146,8 +189,8 @@ impl Dice {
         config
     }
 
-    fn interface(&self, index: usize, dice: [u8; 7], devices: Devices) -> Interface {
-        let [kind, mtu, state, sflow, text, mac, placed] = dice;
+    fn interface(&self, index: usize, dice: [u8; 8], devices: Devices) -> Interface {
+        let [kind, mtu, state, sflow, text, mac, placed, vrf] = dice;
         let large = if devices == Devices::Any { 9000 } else { 2000 };
         let device = match devices {
             Devices::Any => any_device(index, kind),
@@ -161,34 +204,65 @@ impl Dice {
             sflow: sflow.is_multiple_of(2),
             description: self.text(text),
             mac: mac.is_multiple_of(3).then_some(MacAddr([2, 0, 0, 1, small(index), mac])),
+            vrf: self.vrf(vrf),
             rx_queue_workers: if placed.is_multiple_of(3) { vec![0] } else { Vec::new() },
             ..Interface::default()
         }
     }
 
     /// Give subnets to interfaces; the neighbours that can be reached then.
-    fn addresses(&self, config: &mut Config) -> Vec<(String, Ipv4Addr)> {
+    fn addresses(&self, config: &mut Config) -> Vec<Reachable> {
         let mut reachable = Vec::new();
         for (subnet, owner) in self.subnets.iter().enumerate() {
             let Some((owner, host)) = owner else { continue };
             let Some(interface) = config.interfaces.get_mut(&name(*owner)) else { continue };
-            let host_of = |last: u8| Ipv4Addr::new(10, 0, small(subnet), last);
+            let six = subnet % 2 == 1;
+            let host_of = |last: u8| -> IpAddr {
+                match six {
+                    false => Ipv4Addr::new(10, 0, small(subnet), last).into(),
+                    true => Ipv6Addr::new(0x2001, 0xdb8, 0, u16::from(small(subnet)), 0, 0, 0, last.into()).into(),
+                }
+            };
             let second = (*host == 0).then_some(9);
-            interface.addresses.extend([Some(host + 1), second].iter().flatten().filter_map(|last| Ipv4Net::new(host_of(*last), 24).ok()));
-            reachable.extend([(name(*owner), host_of(101)), (name(*owner), host_of(102))]);
+            let own = |last: &u8| IpNet::new(host_of(*last), if six { 64 } else { 24 }).ok();
+            interface.addresses.extend([Some(host + 1), second].iter().flatten().filter_map(own));
+            let link_local = |last: u16| IpAddr::from(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, last));
+            if six && *host == 1 {
+                interface.addresses.extend(IpNet::new(link_local(1), 64).ok());
+            }
+            let (vrf, owner) = (interface.vrf.clone(), name(*owner));
+            let near = |address| Reachable { interface: owner.clone(), vrf: vrf.clone(), address };
+            reachable.extend([near(host_of(101)), near(host_of(102))]);
+            if six && !reachable.contains(&near(link_local(7))) {
+                reachable.push(near(link_local(7)));
+            }
         }
         reachable
+    }
+
+    /// One of the tables that there are, or the default one.
+    fn vrf(&self, dice: u8) -> Option<String> {
+        let index = usize::from(dice % 4);
+        self.vrfs.get(index).copied().flatten().map(|_| vrf_name(index))
     }
 
     fn add_loopbacks(&self, config: &mut Config) {
         for (index, dice) in self.loopbacks.iter().enumerate() {
             let Some([addresses, mtu, text, mac]) = *dice else { continue };
-            let address = |last: u8| Ipv4Net::new(Ipv4Addr::new(10, 1, small(index), last), 32).ok();
+            let address = |last: u8| -> Option<IpNet> {
+                let six = Ipv6Addr::new(0x2001, 0xdb8, 1, u16::from(small(index)), 0, 0, 0, last.into());
+                if last == 1 {
+                    IpNet::new(six.into(), 128).ok()
+                } else {
+                    IpNet::new(Ipv4Addr::new(10, 1, small(index), last).into(), 32).ok()
+                }
+            };
             let loopback = Interface {
                 description: self.text(text),
                 device: Some(Device::Loopback),
                 mac: mac.is_multiple_of(3).then_some(MacAddr([2, 0, 0, 2, small(index), mac])),
                 mtu: if mtu.is_multiple_of(2) { 1500 } else { 9000 },
+                vrf: self.vrf(text / 3),
                 addresses: (0..addresses % 3).filter_map(address).collect(),
                 ..Interface::default()
             };
@@ -280,7 +354,7 @@ impl Dice {
                 description: self.text(text),
                 mtu: if mtu.is_multiple_of(2) { of.mtu } else { 1400 },
                 state: if mtu.is_multiple_of(3) { AdminState::Down } else { of.state },
-                addresses: Ipv4Net::new(Ipv4Addr::new(10, 2, small(index), 1 + tags / 2), 24)
+                addresses: IpNet::new(IpAddr::from([10, 2, small(index), 1 + tags / 2]), 24)
                     .ok()
                     .filter(|_| tags % 4 < 2)
                     .into_iter()
@@ -331,7 +405,7 @@ impl Dice {
                 mac: mac.is_multiple_of(2).then_some(MacAddr([2, 0, 0, 4, small(index), mac])),
                 mtu,
                 state: if mac.is_multiple_of(3) { AdminState::Down } else { AdminState::Up },
-                addresses: Ipv4Net::new(Ipv4Addr::new(10, 3, small(index), 1), 24)
+                addresses: IpNet::new(IpAddr::from([10, 3, small(index), 1]), 24)
                     .ok()
                     .filter(|_| text.is_multiple_of(2))
                     .into_iter()
@@ -494,15 +568,47 @@ fn cross_connect(config: &mut Config, dice: u8) {
     }
 }
 
-fn pick(reachable: &[(String, Ipv4Addr)], dice: u8) -> Option<(String, Ipv4Addr)> {
+/// A neighbour that can be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Reachable {
+    interface: String,
+    vrf: Option<String>,
+    address: IpAddr,
+}
+
+fn vrf_name(index: usize) -> String {
+    if index == 0 { "red".to_owned() } else { format!("vrf{index}") }
+}
+
+/// Where a route may lead to: IPv4 and IPv6 in turn.
+fn destination(index: usize, dice: u8) -> IpAddr {
+    let index = small(index);
+    if dice % 4 < 2 {
+        Ipv4Addr::new(100, index, 0, 0).into()
+    } else {
+        Ipv6Addr::new(0x2001, 0xdb8, 0x100 + u16::from(index), 0, 0, 0, 0, 0).into()
+    }
+}
+
+fn net(address: IpAddr, long: bool) -> Option<IpNet> {
+    let len = match (address, long) {
+        (IpAddr::V4(_), _) => 16,
+        (IpAddr::V6(_), false) => 48,
+        (IpAddr::V6(_), true) => 64,
+    };
+    IpNet::new(address, len).ok()
+}
+
+fn pick(reachable: &[Reachable], dice: u8) -> Option<Reachable> {
     reachable.get(usize::from(dice).checked_rem(reachable.len())?).cloned()
 }
 
-fn via(reachable: &[(String, Ipv4Addr)], first: u8, second: u8) -> Via {
+fn via(reachable: &[Reachable], first: u8, second: u8) -> Via {
     let path = |dice: u8| {
-        let (interface, next_hop) = pick(reachable, dice)?;
-        Some(Path { next_hop, interface: dice.is_multiple_of(2).then_some(interface), weight: 1 + dice % 2 })
+        let Reachable { interface, address, .. } = pick(reachable, dice)?;
+        let named = dice.is_multiple_of(2) || is_link_local(address);
+        Some(Path { next_hop: address, interface: named.then_some(interface), weight: 1 + dice % 2 })
     };
-    let by_hop: BTreeMap<Ipv4Addr, Path> = [path(first), path(second)].into_iter().flatten().map(|path| (path.next_hop, path)).collect();
+    let by_hop: BTreeMap<IpAddr, Path> = [path(first), path(second)].into_iter().flatten().map(|path| (path.next_hop, path)).collect();
     if by_hop.is_empty() || first.is_multiple_of(5) { Via::Blackhole } else { Via::Paths(by_hop.into_values().collect()) }
 }

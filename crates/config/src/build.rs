@@ -6,11 +6,11 @@
 //! forgotten them, because the third pass must point at the second of two equal things.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 use serde::Deserialize;
 use serde::de::value::{Error as WordError, StrDeserializer};
 
@@ -18,7 +18,7 @@ use crate::access_list::{self, AccessList, Binding, PrefixList, Term, TermAction
 use crate::bond::Bond;
 use crate::device::{Device, Memif, Stream};
 use crate::findings::Segment;
-use crate::model::{Config, Interface, NeighborKey, Path, Via};
+use crate::model::{Config, Interface, NeighborKey, Path, RouteKey, Via, Vrf};
 use crate::scalar::{MacAddr, decimal};
 use crate::settings::{Api, Buffers, Collector, History, Listen, Logging, Metrics, Sflow, Tls, Token, Workers};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
@@ -40,7 +40,7 @@ pub(crate) struct AddressItem {
     pub(crate) section: &'static str,
     pub(crate) interface: String,
     pub(crate) item: usize,
-    pub(crate) net: Ipv4Net,
+    pub(crate) net: IpNet,
 }
 
 /// The section of addresses of sub-interfaces, which stand below their parents.
@@ -60,13 +60,13 @@ impl AddressItem {
 /// A route that has at least its prefix.
 pub(crate) struct RouteItem {
     pub(crate) item: usize,
-    pub(crate) prefix: Ipv4Net,
+    pub(crate) key: RouteKey,
     pub(crate) blackhole: bool,
     /// Paths with the items of their list; none when `via` is one address.
     pub(crate) paths: Vec<(Option<usize>, Path)>,
 }
 
-/// A static ARP entry that has everything.
+/// A static neighbour that has everything.
 pub(crate) struct NeighborItem {
     pub(crate) item: usize,
     pub(crate) key: NeighborKey,
@@ -87,7 +87,7 @@ impl Candidate {
             bridge.split_horizon_groups.retain(|it| names.contains(&it.interface));
             bridge.static_macs.retain(|it| names.contains(&it.interface));
         }
-        config.routes = self.routes.into_iter().map(|route| (route.prefix, route.into_via())).collect();
+        config.routes = self.routes.into_iter().map(|route| (route.key.clone(), route.into_via())).collect();
         config.neighbors = self.neighbors.into_iter().map(|neighbor| (neighbor.key, neighbor.mac)).collect();
         config
     }
@@ -142,6 +142,12 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
     for entry in root.value("bridgedomains").map_or(&[][..], Node::entries) {
         config.bridges.insert(entry.key.clone().into_owned(), crate::bridge::build(&entry.value));
     }
+    for entry in root.value("vrfs").map_or(&[][..], Node::entries) {
+        if let Some(table) = number(&entry.value, "table") {
+            let vrf = Vrf { table, description: text(&entry.value, "description") };
+            config.vrfs.insert(entry.key.clone().into_owned(), vrf);
+        }
+    }
     section("sflow", &mut |node| config.sflow = sflow(node));
     section("workers", &mut |node| config.workers = workers(node));
     section("buffers", &mut |node| config.buffers = buffers(node));
@@ -191,6 +197,7 @@ fn interface(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> I
         description: text(node, "description"),
         device: node.value("device").and_then(device),
         mac: parsed(node, "mac"),
+        vrf: text(node, "vrf"),
         l2xc: text(node, "l2xc"),
         acl: node.value("acl").map(binding).unwrap_or_default(),
         sflow: truth(node, "sflow").unwrap_or_default(),
@@ -203,7 +210,7 @@ fn interface(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> I
     interface
 }
 
-fn own_addresses(node: &Node<'_>, section: &'static str, name: &str, all: &mut Vec<AddressItem>) -> BTreeSet<Ipv4Net> {
+fn own_addresses(node: &Node<'_>, section: &'static str, name: &str, all: &mut Vec<AddressItem>) -> BTreeSet<IpNet> {
     let net = |node: &Node<'_>| node.text().and_then(|text| value::own_address(text).ok());
     let of_this = items(node, "addresses").filter_map(|(item, node)| Some((item, net(node)?)));
     let before = all.len();
@@ -255,6 +262,7 @@ fn loopback(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> In
         description: text(node, "description"),
         device: Some(Device::Loopback),
         mac: parsed(node, "mac"),
+        vrf: text(node, "vrf"),
         addresses: own_addresses(node, "loopbacks", name, addresses),
         ..Interface::default()
     };
@@ -341,7 +349,7 @@ fn route(item: usize, node: &Node<'_>) -> Option<RouteItem> {
     let via = node.value("via");
     let blackhole = via.and_then(Node::text) == Some("blackhole");
     let paths = via.map(paths).unwrap_or_default();
-    Some(RouteItem { item, prefix, blackhole, paths })
+    Some(RouteItem { item, key: RouteKey { vrf: text(node, "vrf"), prefix }, blackhole, paths })
 }
 
 fn paths(via: &Node<'_>) -> Vec<(Option<usize>, Path)> {
@@ -359,7 +367,7 @@ fn path(node: &Node<'_>) -> Option<Path> {
     Some(Path { next_hop: host(node, "next-hop")?, interface: text(node, "interface"), weight: number(node, "weight").unwrap_or(1) })
 }
 
-fn host(node: &Node<'_>, key: &str) -> Option<Ipv4Addr> {
+fn host(node: &Node<'_>, key: &str) -> Option<IpAddr> {
     node.value(key)?.text().and_then(|text| value::neighbor(text).ok())
 }
 

@@ -115,7 +115,7 @@ fn names(row: &Key, values: &Map<String, Value>) -> Vec<Block> {
 /// What tells the items of a list of sections apart.
 fn identity(path: &str) -> &'static [&'static str] {
     match path {
-        "routes[]" => &["prefix"],
+        "routes[]" => &["vrf", "prefix"],
         "neighbors[]" => &["interface", "address"],
         "bridgedomains.*.split-horizon-groups[]" => &["interface"],
         "bridgedomains.*.static-macs[]" => &["mac"],

@@ -37,6 +37,8 @@ pub(crate) enum Kind {
     Text(usize),
     /// The name of an interface of this file.
     InterfaceName,
+    /// The name of a table of this file.
+    VrfName,
     /// The name of a Linux network device.
     LinuxName,
     /// A file of at most so many bytes of path.
@@ -49,11 +51,11 @@ pub(crate) enum Kind {
     UnicastMac,
     /// Any MAC address.
     Mac,
-    /// An own IPv4 address with its subnet.
+    /// An own address with its subnet.
     OwnAddress,
-    /// An IPv4 prefix without host bits.
+    /// A prefix without host bits.
     Prefix,
-    /// The IPv4 address of one neighbour.
+    /// The address of one neighbour.
     Neighbor,
     /// An IPv4 or IPv6 address.
     Ip,
@@ -94,6 +96,8 @@ pub(crate) enum Names {
     PrefixList,
     /// Of sub-interfaces: numbers from 1.
     SubInterface,
+    /// Of tables.
+    Vrf,
     /// A word and a number up to this one, as `loop0`.
     Numbered(&'static str, u32),
 }
@@ -111,7 +115,7 @@ impl Names {
     /// The number behind the word, whether or not it is within the limit.
     pub(crate) fn numbers(self, name: &str) -> Option<u64> {
         match self {
-            Self::Interface | Self::AccessList | Self::PrefixList => None,
+            Self::Interface | Self::Vrf | Self::AccessList | Self::PrefixList => None,
             Self::SubInterface => decimal(name),
             Self::Numbered(word, _) => decimal(name.strip_prefix(word)?),
         }
@@ -172,7 +176,7 @@ const fn lacks(path: &'static str) -> Key {
 use Kind::{
     AccessListName, AddressRange, AnyPrefix, File, InterfaceName, Ip, LinuxName, List, ListenAddress, Mac, MemifSocket, Named, Neighbor,
     Octets, OwnAddress, PortRange, Ports, PowerOfTwo, Prefix, Protocol, Scope, Secret, Section, Sha256, Text, Truth, UnicastMac, UnixGroup,
-    Via, Whole, Word,
+    Via, VrfName, Whole, Word,
 };
 
 const LINUX: &[&str] = &["af-xdp", "tap"];
@@ -228,7 +232,8 @@ pub(crate) static KEYS: &[Key] = &[
     key("interfaces.*.mac", UnicastMac, "", "02:00:00:00:00:01", "Its MAC address; the device's own when absent."),
     key("interfaces.*.mtu", Whole(128, 9216), "1500", "9000", "The largest IP packet that leaves it, in bytes."),
     key("interfaces.*.state", Word(&["up", "down"]), "up", "down", "Whether it is wanted up."),
-    key("interfaces.*.addresses", List(0, 65_536), "[]", "[192.0.2.1/24]", "Own IPv4 addresses with their subnets. No two interfaces share a subnet."),
+    key("interfaces.*.vrf", VrfName, "", "red", "The table that routes what comes in, and that its own subnets are in; the default one when absent."),
+    key("interfaces.*.addresses", List(0, 65_536), "[]", "[192.0.2.1/24, '2001:db8::1/64']", "Own IPv4 and IPv6 addresses with their subnets. No two interfaces of one table share a subnet. An interface with an IPv6 address also has a link-local one, made from its MAC address unless one is given here."),
     key("interfaces.*.addresses[]", OwnAddress, "", "192.0.2.1/24", "An own address."),
     key("interfaces.*.l2xc", InterfaceName, "", "xe1", "The interface that everything received here leaves by, unlooked at (L2 cross connect). Neither of the two has addresses, both have the same MTU, and an interface is the target of one other at most. For both directions, set it on both."),
     key("interfaces.*.acl", Section, "{}", "{input: [web]}", "The access lists that its packets pass; what no term of them matches is dropped, what is not IP passes."),
@@ -270,7 +275,8 @@ pub(crate) static KEYS: &[Key] = &[
     key("loopbacks.*.description", Text(255), "", "router id", "Free text for people; absent by default."),
     key("loopbacks.*.mac", UnicastMac, "", "02:00:00:00:00:0b", "Its MAC address; made up when absent."),
     key("loopbacks.*.mtu", Whole(128, 9216), "1500", "9000", "Its MTU in bytes."),
-    key("loopbacks.*.addresses", List(0, 65_536), "[]", "[192.0.2.255/32]", "Own IPv4 addresses with their subnets, under the same rules as those of interfaces."),
+    key("loopbacks.*.vrf", VrfName, "", "red", "The table that its addresses are in; the default one when absent."),
+    key("loopbacks.*.addresses", List(0, 65_536), "[]", "[192.0.2.255/32]", "Own addresses with their subnets, under the same rules as those of interfaces."),
     key("loopbacks.*.addresses[]", OwnAddress, "", "192.0.2.255/32", "An own address."),
     lacks("loopbacks.*.lcp"),
     lacks("loopbacks.*.unnumbered"),
@@ -340,16 +346,22 @@ pub(crate) static KEYS: &[Key] = &[
     key("sflow.collectors[].address", Ip, REQUIRED, "192.0.2.9", "Its address, IPv4 or IPv6."),
     key("sflow.collectors[].port", Whole(1, 65_535), "6343", "6344", "Its UDP port."),
 
-    key("routes", List(0, 1_000_000), "[]", "[{prefix: 0.0.0.0/0, via: blackhole}]", "Static routes, each prefix once."),
+    key("vrfs", Named(Names::Vrf), "{}", "{red: {table: 10}}", "Routing tables beside the default one, each for IPv4 and IPv6, by name: a letter, then up to 31 letters, digits, `.`, `_`, `/` or `-`."),
+    key("vrfs.*", Section, "", "{table: 10}", "One table."),
+    key("vrfs.*.table", Whole(1, u32::MAX as u64), REQUIRED, "10", "Its number, which no other table has; the default table's is 0."),
+    key("vrfs.*.description", Text(255), "", "customer red", "Free text for people; absent by default."),
+
+    key("routes", List(0, 1_000_000), "[]", "[{prefix: 0.0.0.0/0, via: blackhole}]", "Static routes, each prefix once in a table."),
     key("routes[]", Section, "", "{prefix: 0.0.0.0/0, via: 192.0.2.254}", "One route."),
+    key("routes[].vrf", VrfName, "", "red", "The table it is in; the default one when absent."),
     key("routes[].prefix", Prefix, REQUIRED, "198.51.100.0/24", "What it is for, without host bits."),
-    key("routes[].via", Via, REQUIRED, "192.0.2.254", "Where it leads: the address of a next hop, a list of several that share the flows, or `blackhole`. Each next hop lies in a connected subnet."),
+    key("routes[].via", Via, REQUIRED, "192.0.2.254", "Where it leads: the address of a next hop, a list of several that share the flows, or `blackhole`. Each next hop lies in a connected subnet of the table; that of an IPv4 route may be IPv6 (RFC 8950)."),
     key("routes[].via[]", Section, "", "{next-hop: 192.0.2.254, weight: 2}", "One next hop of several."),
     key("routes[].via[].next-hop", Neighbor, REQUIRED, "192.0.2.254", "Its address."),
-    key("routes[].via[].interface", InterfaceName, "", "xe0", "The interface it is behind; found by its subnet when absent."),
+    key("routes[].via[].interface", InterfaceName, "", "xe0", "The interface it is behind; found by its subnet when absent. A link-local next hop needs it."),
     key("routes[].via[].weight", Whole(1, 255), "1", "2", "Its share of the flows beside the others."),
 
-    key("neighbors", List(0, 1_000_000), "[]", "[]", "Static ARP entries."),
+    key("neighbors", List(0, 1_000_000), "[]", "[]", "Static ARP and neighbour discovery entries."),
     key("neighbors[]", Section, "", "{interface: xe0, address: 192.0.2.7, mac: 02:00:00:00:00:07}", "One entry."),
     key("neighbors[].interface", InterfaceName, REQUIRED, "xe0", "The interface it is behind."),
     key("neighbors[].address", Neighbor, REQUIRED, "192.0.2.7", "Its address, in a subnet of that interface."),
@@ -443,10 +455,11 @@ impl Kind {
             Self::Named(Names::AccessList) => "access lists by name".into(),
             Self::Named(Names::PrefixList) => "prefix lists by name".into(),
             Self::Named(Names::SubInterface) => "sub-interfaces by number".into(),
+            Self::Named(Names::Vrf) => "tables by name".into(),
             Self::Named(Names::Numbered(word, last)) => format!("sections by name, `{word}0` to `{word}{last}`"),
             Self::List(0, most) => format!("a list of at most {most}"),
             Self::List(least, most) => format!("a list of {least} to {most}"),
-            Self::Via => "an IPv4 address, a list of next hops, or `blackhole`".into(),
+            Self::Via => "an address, a list of next hops, or `blackhole`".into(),
             Self::Whole(0, u64::MAX) => "a whole number".into(),
             Self::Whole(low, high) => format!("a whole number from {low} to {high}"),
             Self::PowerOfTwo(low, high) => format!("a power of two from {low} to {high}"),
@@ -454,16 +467,16 @@ impl Kind {
             Self::Word(words) => one_of(words),
             Self::Text(most) => format!("text of at most {most} characters"),
             Self::InterfaceName => "the name of an interface of this file".into(),
+            Self::VrfName => "the name of a table of this file".into(),
             Self::LinuxName => "the name of a Linux network device".into(),
             Self::File(_) => "the path of a file".into(),
             Self::MemifSocket => "an absolute path, or `@NAME`".into(),
             Self::Secret(most) => format!("1 to {most} bytes of text"),
             Self::UnicastMac => "a unicast MAC address".into(),
             Self::Mac => "a MAC address".into(),
-            Self::OwnAddress => "an IPv4 address with its prefix length".into(),
-            Self::Prefix => "an IPv4 prefix".into(),
-            Self::Neighbor => "an IPv4 address".into(),
-            Self::Ip | Self::ListenAddress => "an IPv4 or IPv6 address".into(),
+            Self::OwnAddress => "an IPv4 or IPv6 address with its prefix length".into(),
+            Self::Prefix => "an IPv4 or IPv6 prefix".into(),
+            Self::Neighbor | Self::Ip | Self::ListenAddress => "an IPv4 or IPv6 address".into(),
             Self::UnixGroup => "the name of a Unix group".into(),
             Self::AnyPrefix => "an address or a prefix".into(),
             Self::Scope => "`any`, an address, a prefix or the name of a prefix list".into(),
@@ -507,7 +520,10 @@ pub(crate) mod tests {
             "" if row.name() == "bondethernets" => "interfaces: {xe0: {}, xe1: {}}\nKEY".to_owned(),
             "bondethernets.*" => "interfaces: {xe0: {}, xe1: {}}\nbondethernets: {BondEthernet0: {KEY}}".to_owned(),
             "" => "KEY".to_owned(),
-            "interfaces.*" => "interfaces: {xe0: {KEY}, xe1: {}}\nworkers: {count: 2}\nacls: {web: {terms: [{action: permit}]}}".to_owned(),
+            "interfaces.*" => {
+                "interfaces: {xe0: {KEY}, xe1: {}}\nworkers: {count: 2}\nvrfs: {red: {table: 10}}\nacls: {web: {terms: [{action: permit}]}}"
+                    .to_owned()
+            }
             "interfaces.*.device" if row.name() == "input" => device("driver: pcap, output: x"),
             "interfaces.*.device" if row.name() == "output" => device("driver: pcap, input: x"),
             "interfaces.*.device" if row.name() == "host-mac" => device("driver: tap, name: t0"),
@@ -539,7 +555,9 @@ pub(crate) mod tests {
                 let outer = if row.name().starts_with("dot1") { "" } else { ", dot1q: 5" };
                 format!("interfaces: {{xe0: {{sub-interfaces: {{100: {{tag-rewrite: {{pop: 1{outer}, KEY}}}}}}}}}}")
             }
-            "loopbacks.*" => "loopbacks: {loop0: {KEY}}".to_owned(),
+            "loopbacks.*" => "loopbacks: {loop0: {KEY}}\nvrfs: {red: {table: 10}}".to_owned(),
+            "vrfs.*" => "vrfs: {red: {table: 10, KEY}}".to_owned(),
+            "routes[]" => "vrfs: {red: {table: 10}}\nroutes: [{prefix: 10.0.0.0/8, via: blackhole, KEY}]".to_owned(),
             "bridgedomains.*" => {
                 let members = if matches!(row.name(), "mtu" | "interfaces") { "" } else { "interfaces: [xe0, xe1], " };
                 format!("interfaces: {{xe0: {{}}, xe1: {{}}}}\nloopbacks: {{loop0: {{}}}}\nbridgedomains: {{bd1: {{{members}KEY}}}}")

@@ -10,9 +10,9 @@
 //! deserialisation are typed but not validated; only `check` looks at ranges and references.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use crate::access_list::{AccessList, Binding, PrefixList};
@@ -34,9 +34,11 @@ pub struct Config {
     pub bridges: BTreeMap<String, Bridge>,
     /// How sampled interfaces are sampled and where samples go.
     pub sflow: Sflow,
-    /// Static routes by prefix; no prefix has host bits.
-    pub routes: BTreeMap<Ipv4Net, Via>,
-    /// Static ARP entries.
+    /// Routing tables beside the default one, by name.
+    pub vrfs: BTreeMap<String, Vrf>,
+    /// Static routes by table and prefix; no prefix has host bits.
+    pub routes: BTreeMap<RouteKey, Via>,
+    /// Static ARP and neighbour discovery entries.
     pub neighbors: BTreeMap<NeighborKey, MacAddr>,
     /// Prefix lists by name.
     pub prefix_lists: BTreeMap<String, PrefixList>,
@@ -86,28 +88,46 @@ impl Config {
         members.map(|(name, interface)| (name.as_str(), interface))
     }
 
-    /// The interface with the longest connected subnet that holds `address`.
-    #[must_use]
-    pub fn interface_reaching(&self, address: Ipv4Addr) -> Option<&str> {
-        let subnets = self.interfaces.iter().flat_map(|(name, interface)| interface.addresses.iter().map(move |net| (name, net)));
-        subnets.filter(|(_, net)| net.contains(&address)).max_by_key(|(_, net)| net.prefix_len()).map(|(name, _)| name.as_str())
-    }
-
-    /// The interface that a path leaves by: the one it names, else the one that reaches its next
-    /// hop.
-    #[must_use]
-    pub fn interface_of<'a>(&'a self, path: &'a Path) -> Option<&'a str> {
-        match &path.interface {
-            Some(name) => Some(name),
-            None => self.interface_reaching(path.next_hop),
-        }
-    }
-
-    /// The address the sFlow agent goes by: the one that is set, else the lowest own address.
+    /// The address the sFlow agent goes by: the one that is set, else the lowest own address, IPv4 before IPv6.
     #[must_use]
     pub fn sflow_agent(&self) -> Option<IpAddr> {
-        let own = || self.interfaces.values().flat_map(|interface| &interface.addresses).map(|net| IpAddr::V4(net.addr())).min();
+        let addresses = self.interfaces.values().flat_map(|interface| &interface.addresses).map(IpNet::addr);
+        let own = || addresses.filter(|address| !is_link_local(*address)).min();
         self.sflow.agent.or_else(own)
+    }
+}
+
+/// Whether an address only means something on one link (RFC 4291 section 2.5.6).
+#[must_use]
+pub fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
+}
+
+/// A routing table beside the default one, for both IP versions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Vrf {
+    /// Its number, which no other table has; 0 is the default table's.
+    pub table: u32,
+    /// Free text for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// What identifies a static route.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RouteKey {
+    /// The table it is in; the default one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vrf: Option<String>,
+    /// What it is for, without host bits.
+    pub prefix: IpNet,
+}
+
+impl std::fmt::Display for RouteKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.prefix)?;
+        self.vrf.as_ref().map_or(Ok(()), |vrf| write!(f, " in vrf {vrf}"))
     }
 }
 
@@ -128,9 +148,12 @@ pub struct Interface {
     pub mtu: u16,
     /// Whether it is wanted up.
     pub state: AdminState,
+    /// The table that routes what comes in, and that its subnets are in; the default one when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vrf: Option<String>,
     /// Own addresses with their subnets.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub addresses: BTreeSet<Ipv4Net>,
+    pub addresses: BTreeSet<IpNet>,
     /// The interface that everything received here leaves by, unlooked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub l2xc: Option<String>,
@@ -171,6 +194,12 @@ impl Interface {
             _ => None,
         }
     }
+
+    /// Whether it takes part in IPv6: it has an IPv6 address, and so a link-local one, too.
+    #[must_use]
+    pub fn has_ipv6(&self) -> bool {
+        self.addresses.iter().any(|net| matches!(net, IpNet::V6(_)))
+    }
 }
 
 impl Default for Interface {
@@ -181,6 +210,7 @@ impl Default for Interface {
             mac: None,
             mtu: 1500,
             state: AdminState::Up,
+            vrf: None,
             addresses: BTreeSet::new(),
             l2xc: None,
             acl: Binding::default(),
@@ -241,8 +271,8 @@ impl std::fmt::Display for Via {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Path {
-    /// The neighbour that packets are handed to.
-    pub next_hop: Ipv4Addr,
+    /// The neighbour that packets are handed to; it may be of the other IP version (RFC 8950).
+    pub next_hop: IpAddr,
     /// The interface it is behind; found by its subnet when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
@@ -268,12 +298,12 @@ impl std::fmt::Display for Path {
     }
 }
 
-/// What identifies a static ARP entry.
+/// What identifies a static neighbour.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct NeighborKey {
     /// The interface it is behind.
     pub interface: String,
     /// Its address.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
 }

@@ -20,16 +20,19 @@ mod bridges;
 mod report;
 
 use std::collections::{BTreeSet, HashMap};
-use std::net::Ipv4Addr;
 
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 
 pub use report::{Plan, PlannedStep};
 
 use crate::access_list::Binding;
 use crate::apply::apply_to_model;
-use crate::model::{AdminState, Config, Interface, NeighborKey, Path, Via};
+use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, Via};
 use crate::step::{RestartChange, Step};
+use crate::subnets::Subnets as SubnetsOf;
+
+/// Connected subnets by the names of tables and interfaces.
+type Subnets<'a> = SubnetsOf<Option<&'a str>, &'a str>;
 
 /// The steps that turn `running` into `wanted`, in the order prune, create, sync. Empty when
 /// they are equal.
@@ -75,9 +78,9 @@ impl Planner<'_> {
     fn prune(&mut self, running: &Config, gone: &BTreeSet<&str>) {
         self.prune_state(running, gone);
         let ground = Ground::between(running, self.wanted, gone);
-        for (prefix, via) in &running.routes {
-            if !ground.keeps_route(via, self.wanted.routes.get(prefix)) {
-                self.add(Step::RemoveRoute { prefix: *prefix, via: via.clone() });
+        for (key, via) in &running.routes {
+            if !ground.keeps_route(key, via, self.wanted.routes.get(key)) {
+                self.add(Step::RemoveRoute { key: key.clone(), via: via.clone() });
             }
         }
         for (key, mac) in &running.neighbors {
@@ -89,6 +92,7 @@ impl Planner<'_> {
         self.prune_bridges(running, gone);
         self.prune_lists(running);
         self.prune_addresses(running, gone);
+        self.prune_vrfs(running, gone);
         // Sub-interfaces before their parents.
         let (below, above): (Vec<&str>, Vec<&str>) =
             gone.iter().partition(|name| self.model.interfaces.get(**name).is_some_and(|it| it.sub_interface().is_some()));
@@ -96,6 +100,21 @@ impl Planner<'_> {
             if let Some(interface) = self.model.interfaces.get(name).cloned() {
                 self.add(Step::DeleteInterface { name: name.to_owned(), interface });
             }
+        }
+    }
+
+    /// Interfaces that change their table leave the old one before it goes; by way of the default table, since
+    /// the new one may not be there yet.
+    fn prune_vrfs(&mut self, running: &Config, gone: &BTreeSet<&str>) {
+        for (name, interface) in &running.interfaces {
+            let wanted = self.wanted.interfaces.get(name).and_then(|it| it.vrf.as_ref());
+            let leaves = gone.contains(name.as_str()) || wanted != interface.vrf.as_ref();
+            if let (Some(vrf), true) = (&interface.vrf, leaves) {
+                self.add(Step::SetVrf { interface: name.clone(), from: Some(vrf.clone()), to: None });
+            }
+        }
+        for (name, vrf) in running.vrfs.iter().filter(|(name, _)| !self.wanted.vrfs.contains_key(*name)) {
+            self.add(Step::DeleteVrf { name: name.clone(), vrf: vrf.clone() });
         }
     }
 
@@ -142,7 +161,7 @@ impl Planner<'_> {
 
     fn prune_addresses(&mut self, running: &Config, gone: &BTreeSet<&str>) {
         for (name, interface) in &running.interfaces {
-            let wanted = self.wanted.interfaces.get(name).filter(|_| !gone.contains(name.as_str()));
+            let wanted = self.wanted.interfaces.get(name).filter(|it| !gone.contains(name.as_str()) && it.vrf == interface.vrf);
             for address in &interface.addresses {
                 if wanted.is_none_or(|it| !it.addresses.contains(address)) {
                     self.add(Step::RemoveAddress { interface: name.clone(), address: *address });
@@ -182,6 +201,11 @@ impl Planner<'_> {
     fn create(&mut self) {
         self.set_lists(true);
         let wanted = self.wanted;
+        for (name, vrf) in &wanted.vrfs {
+            if !self.model.vrfs.contains_key(name) {
+                self.add(Step::CreateVrf { name: name.clone(), vrf: vrf.clone() });
+            }
+        }
         for (name, interface) in &wanted.interfaces {
             // In the order of the alphabet, a parent comes before its sub-interfaces.
             if !self.model.interfaces.contains_key(name) {
@@ -192,6 +216,7 @@ impl Planner<'_> {
     }
 
     fn sync(&mut self) {
+        self.sync_vrfs();
         self.sync_link();
         self.sync_bonds();
         self.sync_addresses();
@@ -203,6 +228,21 @@ impl Planner<'_> {
         self.sync_shared();
         self.sync_sflow_and_state();
         self.sync_restart();
+    }
+
+    fn sync_vrfs(&mut self) {
+        let wanted = self.wanted;
+        for (name, to) in &wanted.vrfs {
+            if let Some(from) = self.model.vrfs.get(name).filter(|from| *from != to).cloned() {
+                self.add(Step::ChangeVrf { name: name.clone(), from, to: to.clone() });
+            }
+        }
+        for (name, to) in &wanted.interfaces {
+            let from = self.model.interfaces.get(name).and_then(|it| it.vrf.clone());
+            if from != to.vrf {
+                self.add(Step::SetVrf { interface: name.clone(), from, to: to.vrf.clone() });
+            }
+        }
     }
 
     fn sync_link(&mut self) {
@@ -244,7 +284,7 @@ impl Planner<'_> {
         let wanted = self.wanted;
         for (name, to) in &wanted.interfaces {
             let Some(from) = self.model.interfaces.get(name) else { continue };
-            let missing: Vec<Ipv4Net> = to.addresses.difference(&from.addresses).copied().collect();
+            let missing: Vec<IpNet> = to.addresses.difference(&from.addresses).copied().collect();
             for address in missing {
                 self.add(Step::AddAddress { interface: name.clone(), address });
             }
@@ -265,10 +305,10 @@ impl Planner<'_> {
 
     fn sync_routes(&mut self) {
         let wanted = self.wanted;
-        for (prefix, to) in &wanted.routes {
-            match self.model.routes.get(prefix).cloned() {
-                None => self.add(Step::AddRoute { prefix: *prefix, via: to.clone() }),
-                Some(from) if from != *to => self.add(Step::ChangeRoute { prefix: *prefix, from, to: to.clone() }),
+        for (key, to) in &wanted.routes {
+            match self.model.routes.get(key).cloned() {
+                None => self.add(Step::AddRoute { key: key.clone(), via: to.clone() }),
+                Some(from) if from != *to => self.add(Step::ChangeRoute { key: key.clone(), from, to: to.clone() }),
                 Some(_) => {}
             }
         }
@@ -353,80 +393,44 @@ struct Ground<'a> {
     /// Subnets that keep at least one of their addresses.
     kept: Subnets<'a>,
     gone: &'a BTreeSet<&'a str>,
+    /// The tables of the running interfaces.
+    vrfs: HashMap<&'a str, Option<&'a str>>,
 }
 
 impl<'a> Ground<'a> {
     fn between(running: &'a Config, wanted: &'a Config, gone: &'a BTreeSet<&'a str>) -> Self {
-        let kept =
-            |name: &str, net: &Ipv4Net| !gone.contains(name) && wanted.interfaces.get(name).is_some_and(|it| it.addresses.contains(net));
-        Self { before: Subnets::of(running), after: Subnets::of(wanted), kept: Subnets::of_those(running, kept), gone }
+        let vrf = |name: &str| running.interfaces.get(name).and_then(|it| it.vrf.as_ref());
+        let stays = |name: &str, it: &Interface, net: &IpNet| it.vrf.as_ref() == vrf(name) && it.addresses.contains(net);
+        let kept = |name: &str, net: &IpNet| !gone.contains(name) && wanted.interfaces.get(name).is_some_and(|it| stays(name, it, net));
+        let vrfs = running.interfaces.iter().map(|(name, it)| (name.as_str(), it.vrf.as_deref())).collect();
+        Self { before: Subnets::of(running), after: Subnets::of(wanted), kept: Subnets::of_those(running, kept), gone, vrfs }
     }
 
     /// Whether a running route may stay, or be changed in place, throughout the plan.
-    fn keeps_route(&self, via: &Via, wanted: Option<&Via>) -> bool {
+    fn keeps_route(&self, key: &RouteKey, via: &Via, wanted: Option<&Via>) -> bool {
         let Some(wanted) = wanted else { return false };
         let Via::Paths(paths) = via else { return true };
         paths.iter().all(|path| {
             if path.interface.as_deref().is_some_and(|name| self.gone.contains(name)) {
                 return false;
             }
-            let before = self.before.carrier(path);
-            let stands = before.is_none() || self.kept.carrier(path) == before;
+            let before = carrier(&self.before, key, path);
+            let stands = before.is_none() || carrier(&self.kept, key, path) == before;
             // An unchanged route is not resolved again, so it must resolve as it did.
-            stands && (wanted != via || self.after.carrier(path) == before)
+            stands && (wanted != via || carrier(&self.after, key, path) == before)
         })
     }
 
     fn keeps_neighbor(&self, key: &NeighborKey) -> bool {
-        let on = Some(key.interface.as_str());
-        !self.gone.contains(key.interface.as_str()) && self.before.find(key.address, on) == self.kept.find(key.address, on)
+        let (name, vrf) = (key.interface.as_str(), self.vrfs.get(key.interface.as_str()).copied().flatten());
+        let carrier = |subnets: &Subnets<'a>| subnets.find(vrf, key.address, Some(name)).map(|(_, net)| net);
+        !self.gone.contains(name) && carrier(&self.before) == carrier(&self.kept)
     }
 }
 
-/// The connected subnets of a configuration, searched by address: a table for each length, the
-/// longest first, so that ten thousand routes over ten thousand subnets stay cheap.
-pub(crate) struct Subnets<'a> {
-    by_length: Vec<(u8, HashMap<u32, Vec<&'a str>>)>,
-}
-
-impl<'a> Subnets<'a> {
-    pub(crate) fn of(config: &'a Config) -> Self {
-        Self::of_those(config, |_, _| true)
-    }
-
-    fn of_those(config: &'a Config, wanted: impl Fn(&str, &Ipv4Net) -> bool) -> Self {
-        let mut tables: [HashMap<u32, Vec<&'a str>>; 33] = std::array::from_fn(|_| HashMap::new());
-        for (name, interface) in &config.interfaces {
-            for net in interface.addresses.iter().filter(|net| wanted(name, net)) {
-                let Some(table) = tables.get_mut(usize::from(net.prefix_len())) else { continue };
-                let names = table.entry(u32::from(net.network())).or_default();
-                if names.last() != Some(&name.as_str()) {
-                    names.push(name);
-                }
-            }
-        }
-        let lengths = (0u8..).zip(tables).filter(|(_, table)| !table.is_empty());
-        let mut by_length: Vec<_> = lengths.collect();
-        by_length.reverse();
-        Self { by_length }
-    }
-
-    /// The longest subnet that holds `address`, on `interface` if one is named.
-    pub(crate) fn find(&self, address: Ipv4Addr, interface: Option<&str>) -> Option<(&'a str, Ipv4Net)> {
-        self.by_length.iter().find_map(|(length, table)| {
-            let net = Ipv4Net::new(address, *length).ok()?.trunc();
-            let names = table.get(&u32::from(net.addr()))?;
-            let name = match interface {
-                Some(wanted) => names.iter().find(|name| **name == wanted)?,
-                None => names.first()?,
-            };
-            Some((*name, net))
-        })
-    }
-
-    fn carrier(&self, path: &Path) -> Option<(&'a str, Ipv4Net)> {
-        self.find(path.next_hop, path.interface.as_deref())
-    }
+/// The interface, and its subnet, that a path of a route leads over.
+fn carrier<'a>(subnets: &'a Subnets<'a>, key: &'a RouteKey, path: &'a Path) -> Option<(&'a str, IpNet)> {
+    subnets.find(key.vrf.as_deref(), path.next_hop, path.interface.as_deref())
 }
 
 #[cfg(test)]

@@ -84,6 +84,11 @@ fn ip4() -> String {
     format!("{BYTE}(\\.{BYTE}){{3}}")
 }
 
+/// Loosely: `check` knows where the colons go.
+fn ip() -> String {
+    format!("({}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)", ip4())
+}
+
 fn pattern(pattern: &str) -> Map<String, Value> {
     object(json!({"type": "string", "pattern": format!("^({pattern})$")}))
 }
@@ -117,7 +122,7 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
         Kind::List(least, most) => list(row, least, most),
         Kind::Via => {
             let several = list(row, 1, 64);
-            object(json!({"anyOf": [{"const": "blackhole"}, pattern(&ip4()), several]}))
+            object(json!({"anyOf": [{"const": "blackhole"}, pattern(&ip()), several]}))
         }
         Kind::Whole(low, high) => object(json!({"type": "integer", "minimum": low, "maximum": high})),
         Kind::PowerOfTwo(low, high) => {
@@ -133,13 +138,12 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
         Kind::LinuxName => text(15),
         Kind::MemifSocket => pattern("/.{0,106}|@.{1,107}"),
         Kind::Secret(most) => text(most),
-        Kind::InterfaceName => pattern(INTERFACE),
+        Kind::InterfaceName | Kind::VrfName => pattern(INTERFACE),
         Kind::Mac => pattern("[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}"),
         Kind::UnicastMac => pattern("[0-9A-Fa-f][02468ACEace](:[0-9A-Fa-f]{2}){5}"),
-        Kind::OwnAddress => pattern(&format!("{}/([1-9]|[12][0-9]|3[0-2])", ip4())),
-        Kind::Prefix => pattern(&format!("{}/([0-9]|[12][0-9]|3[0-2])", ip4())),
-        Kind::Neighbor => pattern(&ip4()),
-        Kind::Ip | Kind::ListenAddress => pattern(&format!("{}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*", ip4())),
+        Kind::OwnAddress => pattern(&format!("{}/[1-9][0-9]{{0,2}}", ip())),
+        Kind::Prefix => pattern(&format!("{}/(0|[1-9][0-9]{{0,2}})", ip())),
+        Kind::Neighbor | Kind::Ip | Kind::ListenAddress => pattern(&ip()),
         Kind::AddressRange => pattern(&format!("{0}( *- *{0})?", ip4())),
         Kind::PortRange => {
             let port = json!({"type": "integer", "minimum": 0, "maximum": 65535});
@@ -161,7 +165,7 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
 fn named(row: &'static Key, names: Names) -> Map<String, Value> {
     let Some(item) = below(row.path).first() else { return Map::new() };
     let name = match names {
-        Names::Interface => format!("^{INTERFACE}$"),
+        Names::Interface | Names::Vrf => format!("^{INTERFACE}$"),
         Names::AccessList | Names::PrefixList => format!("^{LIST}$"),
         Names::SubInterface => "^[1-9][0-9]{0,9}$".to_owned(),
         // As many digits as the limit has; `check` knows the limit.

@@ -11,14 +11,14 @@
 //! engine where it is done.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bridge::{Bridge, BridgeRole, StaticMac};
-use crate::model::{AdminState, Interface, Via};
+use crate::model::{AdminState, Interface, RouteKey, Via, Vrf};
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, LogFormat, LogLevel, Sflow, Workers};
 
@@ -85,19 +85,51 @@ pub enum Step {
         /// The new state.
         to: AdminState,
     },
+    /// Make a table.
+    CreateVrf {
+        /// Its name.
+        name: String,
+        /// Its settings.
+        vrf: Vrf,
+    },
+    /// Take a table away in which nothing is left.
+    DeleteVrf {
+        /// Its name.
+        name: String,
+        /// Its settings as they were.
+        vrf: Vrf,
+    },
+    /// Change the number of a table, or the text for people; nothing in it changes.
+    ChangeVrf {
+        /// Its name.
+        name: String,
+        /// The old settings.
+        from: Vrf,
+        /// The new settings.
+        to: Vrf,
+    },
+    /// Move an interface without addresses into another table; `None` is the default one.
+    SetVrf {
+        /// Which interface.
+        interface: String,
+        /// The old table.
+        from: Option<String>,
+        /// The new table.
+        to: Option<String>,
+    },
     /// Give an interface an own address and its connected subnet.
     AddAddress {
         /// Which interface.
         interface: String,
         /// The address with its subnet.
-        address: Ipv4Net,
+        address: IpNet,
     },
     /// Take an own address and its connected subnet away.
     RemoveAddress {
         /// Which interface.
         interface: String,
         /// The address with its subnet.
-        address: Ipv4Net,
+        address: IpNet,
     },
     /// Change the interface that everything received leaves by.
     SetL2xc {
@@ -208,30 +240,30 @@ pub enum Step {
         /// Station and member.
         entry: StaticMac,
     },
-    /// Add a static ARP entry.
+    /// Add a static neighbour.
     AddNeighbor {
         /// The interface it is behind.
         interface: String,
         /// Its address.
-        address: Ipv4Addr,
+        address: IpAddr,
         /// Its MAC address.
         mac: MacAddr,
     },
-    /// Take a static ARP entry away.
+    /// Take a static neighbour away.
     RemoveNeighbor {
         /// The interface it is behind.
         interface: String,
         /// Its address.
-        address: Ipv4Addr,
+        address: IpAddr,
         /// Its MAC address as it was.
         mac: MacAddr,
     },
-    /// Change the MAC address of a static ARP entry in place.
+    /// Change the MAC address of a static neighbour in place.
     ChangeNeighbor {
         /// The interface it is behind.
         interface: String,
         /// Its address.
-        address: Ipv4Addr,
+        address: IpAddr,
         /// The old MAC address.
         from: MacAddr,
         /// The new MAC address.
@@ -240,21 +272,24 @@ pub enum Step {
     /// Add a static route.
     AddRoute {
         /// What it is for.
-        prefix: Ipv4Net,
+        #[serde(flatten)]
+        key: RouteKey,
         /// Where it leads.
         via: Via,
     },
     /// Take a static route away.
     RemoveRoute {
         /// What it was for.
-        prefix: Ipv4Net,
+        #[serde(flatten)]
+        key: RouteKey,
         /// Where it led.
         via: Via,
     },
     /// Lead a static route elsewhere, without a moment in which it is missing.
     ChangeRoute {
         /// What it is for.
-        prefix: Ipv4Net,
+        #[serde(flatten)]
+        key: RouteKey,
         /// Where it led.
         from: Via,
         /// Where it leads from now on.
@@ -385,6 +420,8 @@ impl Step {
             | Self::LeaveBridge { .. }
             | Self::RemoveStaticMac { .. }
             | Self::SetState { to: AdminState::Down, .. }
+            | Self::DeleteVrf { .. }
+            | Self::SetVrf { to: None, .. }
             | Self::SetL2xc { to: None, .. }
             | Self::SetPrefixList { to: None, .. }
             | Self::SetAccessList { to: None, .. }
@@ -392,6 +429,7 @@ impl Step {
             | Self::SetSflow { to: false, .. } => Phase::Prune,
             Self::CreateInterface { .. }
             | Self::CreateBridge { .. }
+            | Self::CreateVrf { .. }
             | Self::SetPrefixList { from: None, .. }
             | Self::SetAccessList { from: None, .. } => Phase::Create,
             _ => Phase::Sync,
@@ -411,6 +449,10 @@ impl Step {
             Self::SetState { .. } => "set-state",
             Self::AddAddress { .. } => "add-address",
             Self::RemoveAddress { .. } => "remove-address",
+            Self::CreateVrf { .. } => "create-vrf",
+            Self::DeleteVrf { .. } => "delete-vrf",
+            Self::ChangeVrf { .. } => "change-vrf",
+            Self::SetVrf { .. } => "set-vrf",
             Self::SetL2xc { .. } => "set-l2xc",
             Self::SetAcl { .. } => "set-acl",
             Self::SetPrefixList { .. } => "set-prefix-list",
@@ -447,6 +489,7 @@ impl Step {
             | Self::SetMtu { interface, .. }
             | Self::SetPlacement { interface, .. }
             | Self::SetState { interface, .. }
+            | Self::SetVrf { interface, .. }
             | Self::AddAddress { interface, .. }
             | Self::RemoveAddress { interface, .. }
             | Self::SetL2xc { interface, .. }
@@ -465,9 +508,8 @@ impl Step {
             Self::AddNeighbor { interface, address, .. }
             | Self::RemoveNeighbor { interface, address, .. }
             | Self::ChangeNeighbor { interface, address, .. } => format!("neighbor {address} on interface {interface}"),
-            Self::AddRoute { prefix, .. } | Self::RemoveRoute { prefix, .. } | Self::ChangeRoute { prefix, .. } => {
-                format!("route {prefix}")
-            }
+            Self::CreateVrf { name, .. } | Self::DeleteVrf { name, .. } | Self::ChangeVrf { name, .. } => format!("vrf {name}"),
+            Self::AddRoute { key, .. } | Self::RemoveRoute { key, .. } | Self::ChangeRoute { key, .. } => format!("route {key}"),
             Self::SetSflowSettings { .. } => "section sflow".into(),
             Self::SetLogLevel { .. } => "section logging".into(),
             Self::NeedsRestart { change } => format!("section {}", change.section()),
@@ -485,6 +527,10 @@ impl Step {
             Self::SetMtu { interface, from, to } => Self::SetMtu { interface, from: to, to: from },
             Self::SetPlacement { interface, from, to } => Self::SetPlacement { interface, from: to, to: from },
             Self::SetState { interface, from, to } => Self::SetState { interface, from: to, to: from },
+            Self::CreateVrf { name, vrf } => Self::DeleteVrf { name, vrf },
+            Self::DeleteVrf { name, vrf } => Self::CreateVrf { name, vrf },
+            Self::ChangeVrf { name, from, to } => Self::ChangeVrf { name, from: to, to: from },
+            Self::SetVrf { interface, from, to } => Self::SetVrf { interface, from: to, to: from },
             Self::AddAddress { interface, address } => Self::RemoveAddress { interface, address },
             Self::RemoveAddress { interface, address } => Self::AddAddress { interface, address },
             Self::SetL2xc { interface, from, to } => Self::SetL2xc { interface, from: to, to: from },
@@ -503,9 +549,9 @@ impl Step {
             Self::AddNeighbor { interface, address, mac } => Self::RemoveNeighbor { interface, address, mac },
             Self::RemoveNeighbor { interface, address, mac } => Self::AddNeighbor { interface, address, mac },
             Self::ChangeNeighbor { interface, address, from, to } => Self::ChangeNeighbor { interface, address, from: to, to: from },
-            Self::AddRoute { prefix, via } => Self::RemoveRoute { prefix, via },
-            Self::RemoveRoute { prefix, via } => Self::AddRoute { prefix, via },
-            Self::ChangeRoute { prefix, from, to } => Self::ChangeRoute { prefix, from: to, to: from },
+            Self::AddRoute { key, via } => Self::RemoveRoute { key, via },
+            Self::RemoveRoute { key, via } => Self::AddRoute { key, via },
+            Self::ChangeRoute { key, from, to } => Self::ChangeRoute { key, from: to, to: from },
             Self::SetSflowSettings { from, to } => Self::SetSflowSettings { from: to, to: from },
             Self::SetLogLevel { from, to } => Self::SetLogLevel { from: to, to: from },
             Self::NeedsRestart { change } => Self::NeedsRestart { change: change.inverse() },
@@ -533,6 +579,18 @@ impl fmt::Display for Step {
                 write!(f, "place rx queues of interface {interface} on workers: {from:?} -> {to:?}")
             }
             Self::SetState { interface, to, .. } => write!(f, "set interface {interface} {to}"),
+            Self::CreateVrf { name, vrf } => write!(f, "create vrf {name}: table {}", vrf.table),
+            Self::DeleteVrf { name, .. } => write!(f, "delete vrf {name}"),
+            Self::ChangeVrf { name, from, to } if from.table != to.table => {
+                write!(f, "set table of vrf {name}: {} -> {}", from.table, to.table)
+            }
+            Self::ChangeVrf { name, to, .. } => match &to.description {
+                Some(text) => write!(f, "describe vrf {name} as {text:?}"),
+                None => write!(f, "clear the description of vrf {name}"),
+            },
+            Self::SetVrf { interface, from, to } => {
+                write!(f, "set vrf of interface {interface}: {} -> {}", or(from, "default"), or(to, "default"))
+            }
             Self::AddAddress { interface, address } => write!(f, "add address {address} to interface {interface}"),
             Self::RemoveAddress { interface, address } => {
                 write!(f, "remove address {address} from interface {interface}")
@@ -579,9 +637,9 @@ impl fmt::Display for Step {
             Self::ChangeNeighbor { interface, address, from, to } => {
                 write!(f, "change neighbor {address} on interface {interface}: {from} -> {to}")
             }
-            Self::AddRoute { prefix, via } => write!(f, "add route {prefix} via {via}"),
-            Self::RemoveRoute { prefix, via } => write!(f, "remove route {prefix} via {via}"),
-            Self::ChangeRoute { prefix, from, to } => write!(f, "change route {prefix} via {from} -> {to}"),
+            Self::AddRoute { key, via } => write!(f, "add route {key} via {via}"),
+            Self::RemoveRoute { key, via } => write!(f, "remove route {key} via {via}"),
+            Self::ChangeRoute { key, from, to } => write!(f, "change route {key} via {from} -> {to}"),
             Self::SetSflowSettings { from, to } => {
                 f.write_str("set sflow:")?;
                 sflow_changes(f, from, to)

@@ -48,6 +48,7 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
         Kind::Word(words) => word(text, words),
         Kind::Text(most) => free_text(text, most),
         Kind::InterfaceName => interface_name(text),
+        Kind::VrfName => vrf_name(text),
         Kind::LinuxName => linux_name(text),
         Kind::File(most) if text.len() > most => {
             problem_with_help(format!("this path has {} bytes", text.len()), format!("at most {most} bytes fit"))
@@ -218,6 +219,7 @@ pub(crate) fn name(names: Names, text: &str) -> Result<(), Problem> {
         Names::Interface => return interface_name(text),
         Names::AccessList | Names::PrefixList => return list_name(text),
         Names::SubInterface => return sub_interface_number(text),
+        Names::Vrf => return vrf_name(text),
         Names::Numbered(word, last) => (word, last),
     };
     match names.numbers(text) {
@@ -241,6 +243,16 @@ pub(crate) fn interface_name(text: &str) -> Result<(), Problem> {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'/' | b'-');
     let well_formed = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic()) && text.bytes().all(inner) && text.len() <= 32;
     if well_formed { Ok(()) } else { problem_with_help(format!("{} cannot be the name of an interface", quote(text)), RIGHT) }
+}
+
+/// The names a table can have: not that of the one which is always there.
+pub(crate) fn vrf_name(text: &str) -> Result<(), Problem> {
+    const RIGHT: &str = "a letter, then up to 31 letters, digits, `.`, `_`, `/` or `-`, as in `red`";
+    if text == "default" {
+        return problem_with_help("`default` is the table that is always there".into(), "leave it out, or name another table");
+    }
+    let well_formed = interface_name(text).is_ok();
+    if well_formed { Ok(()) } else { problem_with_help(format!("{} cannot be the name of a table", quote(text)), RIGHT) }
 }
 
 /// What the kernel takes: net/core/dev.c, `dev_valid_name`.
@@ -286,39 +298,38 @@ fn unicast_mac(text: &str) -> Result<(), Problem> {
     )
 }
 
-pub(crate) const IPV6_LATER: &str = "IPv6 is not supported yet";
-
-/// `A.B.C.D/LENGTH` in its one spelling.
-fn net(text: &str) -> Result<Ipv4Net, Problem> {
+/// `ADDRESS/LENGTH`, of either IP version.
+fn net(text: &str) -> Result<IpNet, Problem> {
     let Some((address, length)) = text.split_once('/') else {
-        if text.parse::<Ipv4Addr>().is_ok() {
-            return problem_with_help(
-                format!("{} lacks its prefix length", quote(text)),
-                format!("write `{text}/24` or whatever the length is"),
-            );
+        if let Ok(address) = text.parse::<IpAddr>() {
+            let usual = if address.is_ipv4() { 24 } else { 64 };
+            let help = format!("write `{text}/{usual}` or whatever the length is");
+            return problem_with_help(format!("{} lacks its prefix length", quote(text)), help);
         }
-        if text.parse::<Ipv6Addr>().is_ok() {
-            return problem_with_help(format!("{IPV6_LATER}: {}", quote(text)), "remove it, or write an IPv4 address");
-        }
-        return problem(format!("{} is not an IPv4 address with its prefix length", quote(text)));
+        return problem(format!("{} is not an address with its prefix length", quote(text)));
     };
-    if address.parse::<Ipv6Addr>().is_ok() {
-        return problem_with_help(format!("{IPV6_LATER}: {}", quote(text)), "remove it, or write an IPv4 prefix");
-    }
-    let Ok(address) = address.parse::<Ipv4Addr>() else {
-        return problem(format!("{} is not an IPv4 address", quote(address)));
+    let Ok(address) = address.parse::<IpAddr>() else {
+        return problem(format!("{} is not an IP address", quote(address)));
     };
-    match decimal::<u8>(length).and_then(|length| Ipv4Net::new(address, length).ok()) {
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    match decimal::<u8>(length).and_then(|length| IpNet::new(address, length).ok()) {
         Some(net) => Ok(net),
         None => problem_with_help(
             format!("`/{}` is not a prefix length", length.chars().take(8).collect::<String>()),
-            "a whole number from 0 to 32, without leading zeros",
+            format!("a whole number from 0 to {most}, without leading zeros"),
         ),
     }
 }
 
+fn not_a_host(address: IpAddr) -> Option<&'static str> {
+    match address {
+        IpAddr::V4(address) => not_a_host4(address),
+        IpAddr::V6(address) => not_a_host6(address),
+    }
+}
+
 /// An address that a host may have (RFC 1122, 3.2.1.3; RFC 6890).
-fn not_a_host(address: Ipv4Addr) -> Option<&'static str> {
+fn not_a_host4(address: Ipv4Addr) -> Option<&'static str> {
     match address.octets() {
         [0, ..] => Some("means \"this network\" (RFC 1122)"),
         [127, ..] => Some("is a loopback address"),
@@ -329,31 +340,59 @@ fn not_a_host(address: Ipv4Addr) -> Option<&'static str> {
     }
 }
 
-pub(crate) fn own_address(text: &str) -> Result<Ipv4Net, Problem> {
+/// An address that a host may have (RFC 4291, 2.5 and 2.7).
+fn not_a_host6(address: Ipv6Addr) -> Option<&'static str> {
+    if address.to_ipv4_mapped().is_some() {
+        return Some("stands for an IPv4 address (RFC 4291)");
+    }
+    match address.octets() {
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] => Some("is no one's address"),
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1] => Some("is the loopback address"),
+        [0xff, ..] => Some("is a multicast address"),
+        _ => None,
+    }
+}
+
+pub(crate) fn own_address(text: &str) -> Result<IpNet, Problem> {
     let net = net(text)?;
     if net.prefix_len() == 0 {
-        return problem_with_help(format!("{} claims every address as connected", quote(text)), "a prefix length from 1 to 32");
+        let help = format!("a prefix length from 1 to {}", net.max_prefix_len());
+        return problem_with_help(format!("{} claims every address as connected", quote(text)), help);
     }
     if let Some(what) = not_a_host(net.addr()) {
         return problem(format!("{} {what}", quote(&net.addr().to_string())));
     }
-    // RFC 3021: with 31 bits both addresses are hosts'; with 32 there is only the one.
-    if net.prefix_len() < 31 {
-        let (first, last) = host_range(net);
-        let hint = |which: &str| {
-            problem_with_help(
-                format!("`{}` is the {which} address of {}", net.addr(), net.trunc()),
-                format!("an address from {first} to {last}"),
-            )
-        };
-        if net.addr() == net.network() {
-            return hint("network");
+    match net {
+        IpNet::V4(net) => no_edge(net)?,
+        // RFC 4291, 2.5.6: 64 bits of link, the rest of the interface.
+        IpNet::V6(net) if net.addr().is_unicast_link_local() && (net.prefix_len() != 64 || net.addr().segments()[1..4] != [0; 3]) => {
+            let help = "a link-local address is in fe80::/64: write `fe80::1/64` or the like";
+            return problem_with_help(format!("{} is no link-local address with its subnet", quote(text)), help);
         }
-        if net.addr() == net.broadcast() {
-            return hint("broadcast");
-        }
+        IpNet::V6(_) => {}
     }
     Ok(net)
+}
+
+/// RFC 3021: with 31 bits both addresses are hosts'; with 32 there is only the one.
+fn no_edge(net: Ipv4Net) -> Result<(), Problem> {
+    if net.prefix_len() >= 31 {
+        return Ok(());
+    }
+    let (first, last) = host_range(net);
+    let hint = |which: &str| {
+        problem_with_help(
+            format!("`{}` is the {which} address of {}", net.addr(), net.trunc()),
+            format!("an address from {first} to {last}"),
+        )
+    };
+    if net.addr() == net.network() {
+        return hint("network");
+    }
+    if net.addr() == net.broadcast() {
+        return hint("broadcast");
+    }
+    Ok(())
 }
 
 fn host_range(net: Ipv4Net) -> (Ipv4Addr, Ipv4Addr) {
@@ -362,7 +401,7 @@ fn host_range(net: Ipv4Net) -> (Ipv4Addr, Ipv4Addr) {
     (first.into(), last.into())
 }
 
-pub(crate) fn prefix(text: &str) -> Result<Ipv4Net, Problem> {
+pub(crate) fn prefix(text: &str) -> Result<IpNet, Problem> {
     let net = net(text)?;
     if net != net.trunc() {
         return problem_with_help(format!("{} has host bits set", quote(text)), format!("write `{}`", net.trunc()));
@@ -370,20 +409,19 @@ pub(crate) fn prefix(text: &str) -> Result<Ipv4Net, Problem> {
     if net.addr().is_multicast() {
         return problem_with_help(format!("{} is multicast, which is not routed in this version", quote(text)), "a unicast prefix");
     }
+    if crate::model::is_link_local(net.addr()) && net.prefix_len() >= 10 {
+        let help = "remove it: each interface with IPv6 has its own fe80::/64";
+        return problem_with_help(format!("{} is link-local, and never routed (RFC 4291)", quote(text)), help);
+    }
     Ok(net)
 }
 
-pub(crate) fn neighbor(text: &str) -> Result<Ipv4Addr, Problem> {
-    if let Ok(address) = text.parse::<Ipv4Addr>() {
-        return match not_a_host(address) {
-            Some(what) => problem(format!("{} {what}", quote(text))),
-            None => Ok(address),
-        };
+pub(crate) fn neighbor(text: &str) -> Result<IpAddr, Problem> {
+    let address = ip(text)?;
+    match not_a_host(address) {
+        Some(what) => problem(format!("{} {what}", quote(text))),
+        None => Ok(address),
     }
-    if text.parse::<Ipv6Addr>().is_ok() {
-        return problem_with_help(format!("{IPV6_LATER}: {}", quote(text)), "an IPv4 address");
-    }
-    problem(format!("{} is not an IPv4 address", quote(text)))
 }
 
 fn ip(text: &str) -> Result<IpAddr, Problem> {
@@ -396,7 +434,19 @@ mod tests {
 
     #[test]
     fn own_addresses_leave_out_network_and_broadcast() {
-        for right in ["192.0.2.1/24", "192.0.2.0/31", "192.0.2.1/31", "192.0.2.255/32", "10.255.255.255/7", "192.0.2.2/30"] {
+        for right in [
+            "192.0.2.1/24",
+            "192.0.2.0/31",
+            "192.0.2.1/31",
+            "192.0.2.255/32",
+            "10.255.255.255/7",
+            "192.0.2.2/30",
+            "2001:db8::1/64",
+            "2001:DB8:0:0:0::1/127",
+            "2001:db8::/64",
+            "fc00::7/7",
+            "fe80::1/64",
+        ] {
             assert!(own_address(right).is_ok(), "{right}");
         }
         for wrong in [
@@ -411,7 +461,17 @@ mod tests {
             "224.0.0.1/24",
             "255.255.255.255/32",
             "010.0.0.1/24",
-            "2001:db8::1/64",
+            "2001:db8::1",
+            "2001:db8::1/129",
+            "2001:db8::1/0",
+            "::1/128",
+            "::/64",
+            "ff02::1/64",
+            "::ffff:10.0.0.1/120",
+            "fe80::1/10",
+            "fe80:1::1/64",
+            "2001:db8::g/64",
+            "fe80::1%eth0/64",
             "/24",
             "10.0.0.1/",
         ] {

@@ -37,15 +37,11 @@ impl<'n> Walker<'n, '_, '_> {
 
     /// Report a value, and tell later passes not to judge it.
     fn fault(&mut self, row: &Key, place: Place, message: String, help: Option<String>) {
-        self.fault_in(row, place, message, help);
-        self.findings.mark_broken(&self.path, row.path);
-    }
-
-    fn fault_in(&mut self, row: &Key, place: Place, message: String, help: Option<String>) {
         let example = || format!("for example `{}: {}`", row.name(), row.example);
         let example = if row.path.ends_with("[]") || row.path.is_empty() { format!("for example `{}`", row.example) } else { example() };
         let help = help.unwrap_or(example);
         self.findings.error(place, &self.path, Remark::new(message, format!("expected {}", row.kind.expected()), help));
+        self.findings.mark_broken(&self.path, row.path);
     }
 
     fn scalar(&mut self, row: &'static Key, node: &'n Node<'_>) {
@@ -61,17 +57,8 @@ impl<'n> Walker<'n, '_, '_> {
         if !is_word && (node.is_empty() || text.is_empty()) {
             return self.fault(row, node.place, "there is no value here".into(), None);
         }
-        // vppcfg's files have IPv6 addresses beside the others.
-        if row.kind == Kind::OwnAddress && text.parse::<ipnet::Ipv6Net>().is_ok() {
-            let message = format!("{}: {}", value::IPV6_LATER, quote(text));
-            return self.findings.unsupported(node.place, &self.path, message, "remove it, or skip what is not supported");
-        }
         if let Err(problem) = value::check(row.kind, text, plain) {
-            self.fault_in(row, node.place, problem.message, problem.help);
-            // An IPv6 address reaches no IPv4 next hop, so nothing else hangs on it.
-            if !(row.kind == Kind::OwnAddress && text.contains(':')) {
-                self.findings.mark_broken(&self.path, row.path);
-            }
+            self.fault(row, node.place, problem.message, problem.help);
         }
     }
 

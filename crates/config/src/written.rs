@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ use crate::bond::Bond;
 use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::keys::Names;
-use crate::model::{AdminState, Config, Interface, NeighborKey, Via};
+use crate::model::{AdminState, Config, Interface, NeighborKey, RouteKey, Via, Vrf};
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, Logging, Sflow, Workers};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
@@ -35,8 +35,10 @@ pub(crate) struct Written {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     bridgedomains: BTreeMap<String, Bridge>,
     sflow: Sflow,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    vrfs: BTreeMap<String, Vrf>,
     #[serde(with = "lists::routes")]
-    routes: BTreeMap<Ipv4Net, Via>,
+    routes: BTreeMap<RouteKey, Via>,
     #[serde(with = "lists::neighbors")]
     neighbors: BTreeMap<NeighborKey, MacAddr>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -102,7 +104,7 @@ struct Sub {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     encapsulation: Option<Encapsulation>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    addresses: BTreeSet<Ipv4Net>,
+    addresses: BTreeSet<IpNet>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     l2xc: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,8 +139,10 @@ struct Loopback {
     mac: Option<MacAddr>,
     #[serde(default = "usual_mtu")]
     mtu: u16,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vrf: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    addresses: BTreeSet<Ipv4Net>,
+    addresses: BTreeSet<IpNet>,
 }
 
 fn usual_mtu() -> u16 {
@@ -186,12 +190,26 @@ struct TapHost {
 
 impl From<Config> for Written {
     fn from(config: Config) -> Self {
-        let Config { interfaces, bridges, sflow, routes, neighbors, prefix_lists, access_lists, workers, buffers, api, logging, history } =
-            config;
+        let Config {
+            interfaces,
+            bridges,
+            sflow,
+            vrfs,
+            routes,
+            neighbors,
+            prefix_lists,
+            access_lists,
+            workers,
+            buffers,
+            api,
+            logging,
+            history,
+        } = config;
         let (prefixlists, acls) = (prefix_lists, access_lists);
         let mut written = Self {
             bridgedomains: bridges,
             sflow,
+            vrfs,
             routes,
             neighbors,
             prefixlists,
@@ -229,8 +247,8 @@ impl Written {
     fn add(&mut self, name: String, interface: Interface) {
         match interface.device.clone() {
             Some(Device::Loopback) => {
-                let Interface { description, mac, mtu, addresses, .. } = interface;
-                self.loopbacks.insert(name, Loopback { description, mac, mtu, addresses });
+                let Interface { description, mac, mtu, vrf, addresses, .. } = interface;
+                self.loopbacks.insert(name, Loopback { description, mac, mtu, vrf, addresses });
             }
             Some(Device::Bond(bond)) => {
                 let section = BondSection { description: None, mac: interface.mac, interfaces: BTreeSet::new(), bond };
@@ -262,6 +280,7 @@ impl From<Written> for Config {
             acls,
             bondethernets,
             bridgedomains: bridges,
+            vrfs,
             neighbors,
             prefixlists,
             routes,
@@ -304,9 +323,9 @@ impl From<Written> for Config {
             }
         }
         for (name, loopback) in loopbacks {
-            let Loopback { description, mac, mtu, addresses } = loopback;
+            let Loopback { description, mac, mtu, vrf, addresses } = loopback;
             let device = Some(Device::Loopback);
-            interfaces.insert(name, Interface { description, device, mac, mtu, addresses, ..Interface::default() });
+            interfaces.insert(name, Interface { description, device, mac, mtu, vrf, addresses, ..Interface::default() });
         }
         for (parent, entries) in subs {
             let mtu = interfaces.get(&parent).map_or(usual_mtu(), |parent: &Interface| parent.mtu);
@@ -314,7 +333,7 @@ impl From<Written> for Config {
                 interfaces.insert(SubInterface::name_of(&parent, &id.to_string()), sub.into_interface(&parent, id, mtu));
             }
         }
-        Self { interfaces, bridges, sflow, routes, neighbors, prefix_lists, access_lists, workers, buffers, api, logging, history }
+        Self { interfaces, bridges, sflow, vrfs, routes, neighbors, prefix_lists, access_lists, workers, buffers, api, logging, history }
     }
 }
 
@@ -326,29 +345,33 @@ mod lists {
 
     pub(super) mod routes {
         use super::{BTreeMap, Deserialize, Deserializer, Serialize, Serializer};
-        use crate::model::Via;
-        use ipnet::Ipv4Net;
+        use crate::model::{RouteKey, Via};
+        use ipnet::IpNet;
 
         #[derive(Serialize)]
         struct Written<'a> {
-            prefix: Ipv4Net,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            vrf: Option<&'a str>,
+            prefix: IpNet,
             via: &'a Via,
         }
 
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Read {
-            prefix: Ipv4Net,
+            #[serde(default)]
+            vrf: Option<String>,
+            prefix: IpNet,
             via: Via,
         }
 
-        pub(in crate::written) fn serialize<S: Serializer>(routes: &BTreeMap<Ipv4Net, Via>, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.collect_seq(routes.iter().map(|(prefix, via)| Written { prefix: *prefix, via }))
+        pub(in crate::written) fn serialize<S: Serializer>(routes: &BTreeMap<RouteKey, Via>, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_seq(routes.iter().map(|(key, via)| Written { vrf: key.vrf.as_deref(), prefix: key.prefix, via }))
         }
 
-        pub(in crate::written) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Ipv4Net, Via>, D::Error> {
+        pub(in crate::written) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<RouteKey, Via>, D::Error> {
             let list = Vec::<Read>::deserialize(deserializer)?;
-            Ok(list.into_iter().map(|route| (route.prefix.trunc(), route.via)).collect())
+            Ok(list.into_iter().map(|route| (RouteKey { vrf: route.vrf, prefix: route.prefix.trunc() }, route.via)).collect())
         }
     }
 
@@ -356,13 +379,13 @@ mod lists {
         use super::{BTreeMap, Deserialize, Deserializer, Serialize, Serializer};
         use crate::model::NeighborKey;
         use crate::scalar::MacAddr;
-        use std::net::Ipv4Addr;
+        use std::net::IpAddr;
 
         #[derive(Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Entry {
             interface: String,
-            address: Ipv4Addr,
+            address: IpAddr,
             mac: MacAddr,
         }
 

@@ -4,20 +4,21 @@
 //! backwards, and the router is as it was. A step changes the model (`weir_config::apply_to_model`),
 //! the master tables, and what workers hold; workers see it when the step publishes.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipnet::Ipv4Net;
-use weir_config::{AdminState, Step, Via, apply_to_model, plan};
+use ipnet::{IpNet, Ipv4Net};
+use weir_config::{AdminState, RouteKey, Step, Via, apply_to_model, link_local_subnet, plan};
 use weir_fib::{Adjacency, Group, Path};
 use weir_port::interface::InterfaceCounters;
 use weir_port::{LinkState, Port, QueuePair};
 use weir_wire::MacAddr;
 
-use crate::control::{Attached, Control, Peer, RouteSource};
+use crate::control::{Attached, Control, Peer};
 use crate::filters::Bindings;
 use crate::neighbors::Place;
 use crate::ports;
+use crate::rib::RouteSource;
 use crate::worker::{Command, Returned};
 
 /// Why a configuration could not be applied: the step and one sentence.
@@ -123,7 +124,16 @@ impl Control {
                 self.set_paths_up(index, up);
                 Ok(())
             }
-            Step::SetL2xc { interface, .. } | Step::SetSflow { interface, .. } => {
+            Step::CreateVrf { name, vrf } => self.create_vrf(name, vrf),
+            Step::DeleteVrf { name, .. } => {
+                self.delete_vrf(name);
+                Ok(())
+            }
+            Step::ChangeVrf { name, to, .. } => {
+                self.change_vrf(name, to);
+                Ok(())
+            }
+            Step::SetVrf { interface, .. } | Step::SetL2xc { interface, .. } | Step::SetSflow { interface, .. } => {
                 self.refresh(interface);
                 Ok(())
             }
@@ -161,15 +171,16 @@ impl Control {
             Step::JoinBridge { bridge, interface, role } => self.join_bridge(bridge, interface, *role),
             Step::LeaveBridge { bridge, interface, .. } => self.leave_bridge(bridge, interface),
             Step::AddStaticMac { bridge, .. } | Step::RemoveStaticMac { bridge, .. } => self.bind_all(bridge),
-            Step::AddRoute { prefix, via } => self.add_route(*prefix, via),
-            Step::ChangeRoute { prefix, from, to } => {
-                self.add_route(*prefix, to)?;
-                self.let_go(from);
+            Step::AddRoute { key, via } => self.add_route(key, via),
+            Step::ChangeRoute { key, from, to } => {
+                self.add_route(key, to)?;
+                self.let_go(key, from);
                 Ok(())
             }
-            Step::RemoveRoute { prefix, via } => {
-                self.unset_route(*prefix, RouteSource::Static);
-                self.let_go(via);
+            Step::RemoveRoute { key, via } => {
+                let table = self.place_of_vrf(key.vrf.as_deref()).unwrap_or(0);
+                self.unset_route(table, key.prefix, RouteSource::Static);
+                self.let_go(key, via);
                 Ok(())
             }
             Step::SetSflowSettings { to, .. } => {
@@ -409,66 +420,80 @@ impl Control {
         }
     }
 
-    fn add_address(&mut self, name: &str, address: Ipv4Net) -> Result<(), String> {
+    fn add_address(&mut self, name: &str, address: IpNet) -> Result<(), String> {
         self.refresh(name);
-        let Some((glean, local)) = self.interfaces.get(name).map(|attached| (attached.glean, attached.local)) else {
+        let Some((index, glean, local)) = self.interfaces.get(name).map(|attached| (attached.index, attached.glean, attached.local)) else {
             return Err(format!("there is no interface {name}"));
         };
-        let (own, subnet) = (Ipv4Net::from(address.addr()), address.trunc());
-        let mut routes = vec![(own, RouteSource::Local, self.single(local))];
-        if address.prefix_len() < 32 {
-            routes.push((subnet, RouteSource::Connected, self.single(glean)));
+        let table = self.table_of(index);
+        if address.addr().is_ipv6() {
+            self.subnets.insert(table, index, &link_local_subnet());
         }
-        if address.prefix_len() < 31 {
-            for edge in [subnet.network(), subnet.broadcast()] {
-                routes.push((Ipv4Net::from(edge), RouteSource::Connected, self.single(local)));
-            }
+        self.subnets.insert(table, index, &address);
+        for (prefix, source) in routes_of(address) {
+            let is_subnet = source == RouteSource::Connected && prefix == address.trunc();
+            let group = self.single(if is_subnet { glean } else { local });
+            self.set_route_soon(table, prefix, source, group)?;
         }
-        routes.into_iter().try_for_each(|(prefix, source, group)| self.set_route_soon(prefix, source, group))
+        Ok(())
     }
 
-    fn remove_address(&mut self, name: &str, address: Ipv4Net) {
+    fn remove_address(&mut self, name: &str, address: IpNet) {
         self.refresh(name);
-        let subnet = address.trunc();
-        self.unset_route(Ipv4Net::from(address.addr()), RouteSource::Local);
-        let shared = self.config.interfaces.get(name).is_some_and(|it| it.addresses.iter().any(|other| other.trunc() == subnet));
+        let (index, subnet) = (self.index_of(name), address.trunc());
+        let table = self.table_of(index);
+        let (mut shared, mut has_ipv6) = (false, false);
+        if let Some(wanted) = self.config.interfaces.get(name) {
+            (shared, has_ipv6) = (wanted.addresses.iter().any(|other| other.trunc() == subnet), wanted.has_ipv6());
+        }
+        for (prefix, source) in routes_of(address) {
+            if source == RouteSource::Local || !shared {
+                self.unset_route(table, prefix, source);
+            }
+        }
         if !shared {
-            if address.prefix_len() < 32 {
-                self.unset_route(subnet, RouteSource::Connected);
-            }
-            if address.prefix_len() < 31 {
-                self.unset_route(Ipv4Net::from(subnet.network()), RouteSource::Connected);
-                self.unset_route(Ipv4Net::from(subnet.broadcast()), RouteSource::Connected);
-            }
-            let index = self.index_of(name);
-            let mut deeds = Vec::new();
-            self.neighbors.forget(
-                |place| place.interface == index && matches!(place.address, IpAddr::V4(address) if subnet.contains(&address)),
-                &mut deeds,
-            );
-            self.carry_out(deeds);
+            self.leave_subnet(table, index, subnet);
+        }
+        if address.addr().is_ipv6() && !has_ipv6 {
+            self.leave_subnet(table, index, link_local_subnet());
         }
     }
 
-    fn set_static(&mut self, interface: &str, address: Ipv4Addr, mac: Option<MacAddr>) {
-        let place = Place { interface: self.index_of(interface), address: address.into() };
+    /// An interface has a subnet no more: who was learnt in it goes.
+    fn leave_subnet(&mut self, table: u32, index: u32, subnet: IpNet) {
+        self.subnets.remove(table, index, &subnet);
+        let mut deeds = Vec::new();
+        self.neighbors.forget(|place| place.interface == index && subnet.contains(&place.address), &mut deeds);
+        self.carry_out(deeds);
+    }
+
+    /// The table of an interface.
+    fn table_of(&self, index: u32) -> u32 {
+        self.tables.interface(index).map_or(0, |interface| interface.table)
+    }
+
+    fn set_static(&mut self, interface: &str, address: IpAddr, mac: Option<MacAddr>) {
+        let place = Place { interface: self.index_of(interface), address };
         let (now, mut deeds) = (self.clock.now(), Vec::new());
         self.neighbors.set_static(place, mac, now, &mut deeds);
         self.carry_out(deeds);
     }
 
     /// The neighbours that a route's paths lead to.
-    fn places(&self, via: &Via) -> Vec<(Place, u8)> {
-        let Via::Paths(paths) = via else { return Vec::new() };
+    fn places(&self, key: &RouteKey, via: &Via) -> Vec<(Place, u8)> {
+        let (Via::Paths(paths), Some(table)) = (via, self.place_of_vrf(key.vrf.as_deref())) else { return Vec::new() };
         let place = |path: &weir_config::Path| {
-            let interface = self.config.interface_of(path).map_or(0, |name| self.index_of(name));
-            (Place { interface, address: path.next_hop.into() }, path.weight)
+            let interface = match &path.interface {
+                Some(name) => self.index_of(name),
+                None => self.subnets.find(table, path.next_hop, None).map_or(0, |(interface, _)| interface),
+            };
+            (Place { interface, address: path.next_hop }, path.weight)
         };
         paths.iter().map(place).collect()
     }
 
-    fn add_route(&mut self, prefix: Ipv4Net, via: &Via) -> Result<(), String> {
-        let places = self.places(via);
+    fn add_route(&mut self, key: &RouteKey, via: &Via) -> Result<(), String> {
+        let places = self.places(key, via);
         let (now, mut deeds) = (self.clock.now(), Vec::new());
         for (place, _) in &places {
             self.neighbors.hold_for_route(*place, now, &mut deeds);
@@ -485,16 +510,35 @@ impl Control {
                 self.nexthops.acquire(group).map_err(|error| error.to_string())?
             }
         };
-        self.set_route_soon(prefix, RouteSource::Static, group)
+        let table = self.place_of_vrf(key.vrf.as_deref()).ok_or_else(|| format!("route {key}: there is no such table"))?;
+        self.set_route_soon(table, key.prefix, RouteSource::Static, group)
     }
 
-    fn let_go(&mut self, via: &Via) {
+    fn let_go(&mut self, key: &RouteKey, via: &Via) {
         let mut deeds = Vec::new();
-        for (place, _) in self.places(via) {
+        for (place, _) in self.places(key, via) {
             self.neighbors.let_go(place, &mut deeds);
         }
         self.carry_out(deeds);
     }
+}
+
+/// The routes that come with an own address: itself, its subnet, and of IPv4 subnets the addresses that no
+/// host has (RFC 1122 section 3.2.1.3). None with a link-local one, which is on every link.
+fn routes_of(address: IpNet) -> Vec<(IpNet, RouteSource)> {
+    if weir_config::is_link_local(address.addr()) {
+        return Vec::new();
+    }
+    let mut routes = vec![(IpNet::from(address.addr()), RouteSource::Local)];
+    if address.prefix_len() < address.max_prefix_len() {
+        routes.push((address.trunc(), RouteSource::Connected));
+    }
+    if let IpNet::V4(address) = address
+        && address.prefix_len() < 31
+    {
+        routes.extend([address.network(), address.broadcast()].map(|edge| (Ipv4Net::from(edge).into(), RouteSource::Connected)));
+    }
+    routes
 }
 
 /// A locally administered address for an interface whose device has none.

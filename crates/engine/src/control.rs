@@ -4,45 +4,39 @@
 //! for it. It keeps the master copy of the tables, changes it, and publishes a clone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 use weir_api::{EventBus, LinkEvent, Timestamp};
-use weir_config::{AdminState, BridgeRole, Config};
-use weir_fib::{Adjacency, AdjacencyKind, Fib4Writer, Group, NeighborState, NexthopTable, Path};
+use weir_config::{AdminState, BridgeRole, Config, Device, Subnets, is_link_local};
+use weir_fib::{Adjacency, AdjacencyKind, NeighborState, NexthopTable};
 use weir_graph::{DropMap, NodeSpec};
 use weir_memif::MemifWatch;
 use weir_nodes::{Entry, Event, Tables, hold_key};
 use weir_port::interface::{Feature, Features, Input, Interface, InterfaceCounters, Kind, Output};
 use weir_port::{LinkState, Port, TxQueue};
 use weir_ring::qsbr::{Domain, Published};
-use weir_wire::{MacAddr, build};
+use weir_wire::{MacAddr, ipv6};
 
 use crate::bonds::Talk;
 use crate::bridges::LiveBridge;
 use crate::capture::Captures;
 use crate::clock::Clock;
+use crate::dad::{Claim, Claims};
 use crate::filters::{Bindings, BuiltLists};
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
 use crate::memory::Memory;
-use crate::neighbors::{Deed, NeighborTable, Place, Word};
+use crate::neighbors::{Deed, NeighborTable, Place, Said};
+use crate::rib::{RouteSource, Table};
 use crate::router::{Due, LogControl};
+use crate::routing::Waiting;
 use crate::sflow::SflowSide;
 use crate::trace::TraceStore;
 use crate::trial::Trial;
 use crate::worker::Command;
-
-/// Where a route comes from; the first of several wins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum RouteSource {
-    Local,
-    Static,
-    Connected,
-    Neighbor,
-}
 
 /// The peer of a memif as it was when somebody last looked.
 pub(crate) struct Peer {
@@ -105,20 +99,25 @@ pub(crate) struct Control {
     pub(crate) domain: Domain,
     pub(crate) tables: Tables,
     pub(crate) published: Arc<Published<Tables>>,
-    pub(crate) fib: Fib4Writer,
+    /// All routing tables, the default one first; their places are what interfaces carry.
+    pub(crate) routing: Vec<Option<Table>>,
+    /// Places of tables by name.
+    pub(crate) vrf_places: BTreeMap<String, u32>,
+    /// Connected subnets by place of the table and index of the interface.
+    pub(crate) subnets: Subnets<u32, u32>,
     pub(crate) nexthops: NexthopTable,
     /// Interfaces whose table of sub-interfaces is out of date.
     pub(crate) unshared: BTreeSet<String>,
     /// Whether the master tables' interfaces differ from what workers see.
     pub(crate) stale: bool,
     /// Routes whose groups workers do not see yet, in the order in which they were asked for.
-    pub(crate) waiting_routes: Vec<(Ipv4Net, RouteSource, u32)>,
+    pub(crate) waiting_routes: Vec<Waiting>,
     /// Interfaces that are out of the master tables and closed once workers do not see them.
     pub(crate) leaving: Vec<Attached>,
     pub(crate) blackhole: u32,
-    /// All routes, also those that another source hides.
-    pub(crate) routes: BTreeMap<Ipv4Net, BTreeMap<RouteSource, u32>>,
     pub(crate) neighbors: NeighborTable,
+    /// Own IPv6 addresses, and whether they are ours alone.
+    pub(crate) claims: Claims,
     /// Adjacency of each neighbour.
     pub(crate) adjacencies: BTreeMap<Place, u32>,
     pub(crate) interfaces: BTreeMap<String, Attached>,
@@ -152,11 +151,6 @@ pub(crate) const SFLOW_TAP: u32 = 1;
 pub(crate) const CAPTURE_TAP: u32 = 2;
 
 impl Control {
-    /// The configured state of an interface.
-    fn wanted(&self, name: &str) -> Option<&weir_config::Interface> {
-        self.config.interfaces.get(name)
-    }
-
     /// The index of an interface by name; 0, which no interface has, when there is none.
     pub(crate) fn index_of(&self, name: &str) -> u32 {
         self.interfaces.get(name).map_or(0, |attached| attached.index)
@@ -171,7 +165,7 @@ impl Control {
     /// with a member its bond, with a bond its members, and with each those of its sub-interfaces.
     pub(crate) fn refresh(&mut self, name: &str) {
         self.refresh_alone(name);
-        let wanted = self.wanted(name);
+        let wanted = self.config.interfaces.get(name);
         let bond = wanted.and_then(|wanted| wanted.bond.clone().or_else(|| wanted.as_bond().map(|_| name.to_owned())));
         if let Some(bond) = bond {
             self.refresh_bond(&bond);
@@ -184,7 +178,7 @@ impl Control {
     /// One entry, without what depends on it.
     pub(crate) fn refresh_alone(&mut self, name: &str) {
         let Some(attached) = self.interfaces.get(name) else { return };
-        let Some(wanted) = self.wanted(name) else { return };
+        let Some(wanted) = self.config.interfaces.get(name) else { return };
         let up = wanted.state == AdminState::Up;
         let bridge = self.bridge_of(name).map(|(bridge, input, role)| (bridge.to_owned(), input, role));
         let is_bvi = matches!(bridge, Some((.., BridgeRole::Bvi)));
@@ -228,10 +222,20 @@ impl Control {
             (None, None) => (Kind::Port, Output::Driver),
         };
         let mac = wanted.mac.map_or(attached.mac, |mac| MacAddr(mac.0));
+        let Own { four: own4, six: own6 } = own_addresses(wanted, mac);
+        if shares_its_link(wanted) {
+            self.claims.are(attached.index, &own6.iter().map(|(address, _)| *address).collect::<Vec<_>>());
+        }
+        let claim = |address: Ipv6Addr| self.claims.get(attached.index, address);
+        let free = own6.iter().filter(|(address, _)| claim(*address) == Claim::Free);
+        let tentative = own6.iter().filter(|(address, _)| matches!(claim(*address), Claim::Waiting | Claim::Asked(_)));
         let interface = Interface {
             mtu: u32::from(wanted.mtu),
             input,
-            addresses: wanted.addresses.iter().map(|net| (u32::from(net.addr()), net.prefix_len())).collect(),
+            table: self.place_of_vrf(wanted.vrf.as_deref()).unwrap_or(0),
+            addresses: own4.into(),
+            addresses6: free.map(|(address, len)| (u128::from(*address), *len)).collect(),
+            tentative6: tentative.map(|(address, _)| u128::from(*address)).collect(),
             features,
             rx_taps,
             tx_taps,
@@ -281,77 +285,6 @@ impl Control {
         self.stale = false;
     }
 
-    /// Publishes what changed, if anything did, and then the routes that waited for it.
-    pub(crate) fn settle(&mut self) -> Result<(), String> {
-        if self.stale || self.nexthops.is_changed() {
-            self.publish();
-        }
-        let mut result = Ok(());
-        for (prefix, source, group) in std::mem::take(&mut self.waiting_routes) {
-            result = result.and(self.set_route(prefix, source, group));
-        }
-        self.forget_leaving_members();
-        self.close_leaving();
-        result
-    }
-
-    /// As [`Control::settle`], where nobody waits for the result.
-    pub(crate) fn settle_or_log(&mut self) {
-        if let Err(error) = self.settle() {
-            tracing::error!("{error}");
-        }
-    }
-
-    /// Adds a route, at once when workers know its group, else with the next [`Control::settle`]: so
-    /// a thousand routes of one change need one publication.
-    pub(crate) fn set_route_soon(&mut self, prefix: Ipv4Net, source: RouteSource, group: u32) -> Result<(), String> {
-        if self.waiting_routes.is_empty() && !self.nexthops.is_changed() {
-            return self.set_route(prefix, source, group);
-        }
-        self.waiting_routes.push((prefix, source, group));
-        Ok(())
-    }
-
-    /// The group that consists of one adjacency.
-    pub(crate) fn single(&mut self, adjacency: u32) -> u32 {
-        Group::new([Path::to(adjacency)]).ok().and_then(|group| self.nexthops.acquire(group).ok()).unwrap_or(weir_fib::DROP)
-    }
-
-    /// Adds a route or replaces the one of the same source; takes effect at once. The group must be
-    /// published already.
-    pub(crate) fn set_route(&mut self, prefix: Ipv4Net, source: RouteSource, group: u32) -> Result<(), String> {
-        let old = self.routes.entry(prefix).or_default().insert(source, group);
-        let result = self.install(prefix);
-        if let Some(old) = old {
-            self.nexthops.release(old);
-        }
-        result
-    }
-
-    /// Takes the route of a source away; what it hid shows again.
-    pub(crate) fn unset_route(&mut self, prefix: Ipv4Net, source: RouteSource) {
-        if !self.waiting_routes.is_empty() {
-            self.settle_or_log();
-        }
-        let Some(sources) = self.routes.get_mut(&prefix) else { return };
-        let old = sources.remove(&source);
-        let empty = sources.is_empty();
-        if empty {
-            self.routes.remove(&prefix);
-            self.fib.remove(prefix);
-        } else if let Err(error) = self.install(prefix) {
-            tracing::error!("{error}");
-        }
-        if let Some(old) = old {
-            self.nexthops.release(old);
-        }
-    }
-
-    fn install(&mut self, prefix: Ipv4Net) -> Result<(), String> {
-        let Some((_, &group)) = self.routes.get(&prefix).and_then(|sources| sources.first_key_value()) else { return Ok(()) };
-        self.fib.insert(prefix, group).map(|_| ()).map_err(|error| format!("route {prefix}: {error}"))
-    }
-
     /// Takes in what workers told, lets time pass for neighbours, and does what follows.
     pub(crate) fn take_events(&mut self) {
         let now = self.clock.now();
@@ -371,25 +304,48 @@ impl Control {
         if let Event::Lacp { interface, actor, partner } = event {
             return self.heard_lacp(interface, &actor, &partner);
         }
-        let (Event::Wanted { interface, address } | Event::Heard { interface, address, .. } | Event::Duplicate { interface, address, .. }) =
-            event
-        else {
-            return;
-        };
-        if self.tables.interface(interface).is_none_or(|interface| !interface.is_near(address)) {
-            return;
-        }
+        let near = |interface: u32, address| self.tables.interface(interface).is_some_and(|interface| interface.is_near(address));
         match event {
-            Event::Wanted { interface, address } => self.neighbors.wanted(Place { interface, address }, now, deeds),
-            Event::Heard { interface, address, mac, to_us, replaces } => {
-                self.neighbors.heard(Place { interface, address }, mac, Word { to_us, replaces }, now, deeds);
+            Event::Wanted { interface, address } if near(interface, address) => {
+                self.neighbors.wanted(Place { interface, address }, now, deeds);
             }
-            Event::Duplicate { interface, address, mac } => {
-                let name = self.tables.interface(interface).map_or("", |interface| &interface.name);
-                tracing::warn!("{name}: {mac} uses {address}, which is this router's own address");
+            Event::Heard { interface, address, mac, to_us, replaces } if near(interface, address) => {
+                self.neighbors.heard(Place { interface, address }, Said { mac, to_us, replaces }, now, deeds);
             }
+            Event::Wanted { .. } | Event::Heard { .. } => {}
+            Event::Duplicate { interface, address, mac } => self.duplicate(interface, address, mac),
+            // This router does not advertise itself.
             Event::RouterWanted { .. } | Event::Lacp { .. } => {}
         }
+    }
+
+    /// Somebody else claims an own address: one that is tentative is not used (RFC 4862 section 5.4.5).
+    fn duplicate(&mut self, index: u32, address: IpAddr, mac: MacAddr) {
+        let Some(name) = self.name_of(index).map(str::to_owned) else { return };
+        let contested = matches!(address, IpAddr::V6(address) if self.claims.contest(index, address, mac));
+        if contested {
+            tracing::error!("{name}: {address} is used by {mac} already, and not by this router");
+            self.refresh(&name);
+        } else {
+            tracing::warn!("{name}: {mac} claims {address}, which is this router's");
+        }
+    }
+
+    /// Asks whether own addresses are free, and uses those that are.
+    pub(crate) fn tick_claims(&mut self) {
+        let now = self.clock.now();
+        let tables = &self.tables;
+        let ready = |index: u32| tables.interface(index).is_some_and(|interface| interface.can_send);
+        let (ask, settled) = self.claims.tick(now, ready);
+        for (index, address) in ask {
+            self.ask_if_free(index, address);
+        }
+        for index in settled {
+            if let Some(name) = self.name_of(index).map(str::to_owned) {
+                self.refresh(&name);
+            }
+        }
+        self.settle_or_log();
     }
 
     /// Neighbours age.
@@ -423,8 +379,8 @@ impl Control {
                     let key = hold_key(place.interface, place.address);
                     self.workers.iter_mut().for_each(|worker| worker.tell(Command::Release(key)));
                 }
-                Deed::Ask(place) => self.ask(place, MacAddr::BROADCAST),
-                Deed::Probe(place, mac) => self.ask(place, mac),
+                Deed::Ask(place) => self.ask(place, None),
+                Deed::Probe(place, mac) => self.ask(place, Some(mac)),
                 Deed::Remove(place) => self.remove_neighbor(place),
             }
         }
@@ -433,12 +389,16 @@ impl Control {
     /// Makes the adjacency of a neighbour and its route.
     fn create_neighbor(&mut self, place: Place) {
         let Some(interface) = self.tables.interface(place.interface) else { return };
+        let table = interface.table;
         let adjacency = Adjacency::neighbor(place.interface, place.address, interface.mtu, interface.mac.0);
         let number = self.nexthops.add_adjacency(adjacency);
         self.adjacencies.insert(place, number);
+        // A link-local address is on every link; nothing is routed there (RFC 4291 section 2.5.6).
+        if is_link_local(place.address) {
+            return;
+        }
         let group = self.single(number);
-        let IpAddr::V4(address) = place.address else { return };
-        if let Err(error) = self.set_route_soon(Ipv4Net::from(address), RouteSource::Neighbor, group) {
+        if let Err(error) = self.set_route_soon(table, IpNet::from(place.address), RouteSource::Neighbor, group) {
             tracing::warn!("{error}");
         }
     }
@@ -450,34 +410,12 @@ impl Control {
     }
 
     fn remove_neighbor(&mut self, place: Place) {
-        if let IpAddr::V4(address) = place.address {
-            self.unset_route(Ipv4Net::from(address), RouteSource::Neighbor);
+        let table = self.tables.interface(place.interface).map(|interface| interface.table);
+        if let Some(table) = table.filter(|_| !is_link_local(place.address)) {
+            self.unset_route(table, IpNet::from(place.address), RouteSource::Neighbor);
         }
         if let Some(number) = self.adjacencies.remove(&place) {
             self.nexthops.remove_adjacency(number);
-        }
-    }
-
-    /// Has a worker send an ARP request.
-    fn ask(&mut self, place: Place, to: MacAddr) {
-        let Some(interface) = self.tables.interface(place.interface).filter(|interface| interface.can_send) else { return };
-        let IpAddr::V4(address) = place.address else { return };
-        let (Some(source), Some(mut packet)) = (interface.source_for(address.into()), self.memory.any().alloc()) else { return };
-        if !packet.set_len(build::ARP_FRAME) {
-            return;
-        }
-        build::arp_request(packet.data_mut(), interface.mac, source, address.into());
-        if let Some(destination) = packet.data_mut().get_mut(..6) {
-            destination.copy_from_slice(&to.0);
-        }
-        if to.is_broadcast() {
-            packet.set_flags(weir_buf::Flags::BROADCAST);
-        }
-        packet.set_flags(weir_buf::Flags::ORIGINATED);
-        packet.set_interface(place.interface);
-        packet.set_aux(place.interface);
-        if let Some(worker) = self.workers.first_mut() {
-            worker.tell(Command::Send(packet));
         }
     }
 
@@ -542,6 +480,7 @@ impl Control {
         }));
         if link.up {
             tracing::info!("{name}: link is up");
+            self.claims.ask_again(index);
         } else {
             tracing::warn!("{name}: link is down");
             let (now, mut deeds) = (self.clock.now(), Vec::new());
@@ -563,4 +502,38 @@ impl Control {
             self.nexthops.set_up(number, up);
         }
     }
+}
+
+/// Own addresses with their prefix lengths.
+struct Own {
+    four: Vec<(u32, u8)>,
+    six: Vec<(Ipv6Addr, u8)>,
+}
+
+/// Own addresses, the longest subnet first, so that the first which fits is the
+/// longest match.
+fn own_addresses(wanted: &weir_config::Interface, mac: MacAddr) -> Own {
+    let (mut four, mut six) = (Vec::new(), Vec::new());
+    for net in &wanted.addresses {
+        match net {
+            IpNet::V4(net) => four.push((u32::from(net.addr()), net.prefix_len())),
+            IpNet::V6(net) => six.push((net.addr(), net.prefix_len())),
+        }
+    }
+    six.extend(made_link_local(wanted, mac).map(|address| (address, 64)));
+    four.sort_by_key(|(_, len)| std::cmp::Reverse(*len));
+    six.sort_by_key(|(_, len)| std::cmp::Reverse(*len));
+    Own { four, six }
+}
+
+/// With any IPv6 address comes a link-local one, made of the MAC address (RFC 4291 section 2.5.6 and appendix
+/// A), unless one is given.
+pub(crate) fn made_link_local(wanted: &weir_config::Interface, mac: MacAddr) -> Option<Ipv6Addr> {
+    let given = wanted.addresses.iter().any(|net| is_link_local(net.addr()));
+    (wanted.has_ipv6() && !given).then(|| Ipv6Addr::from(ipv6::link_local(mac)))
+}
+
+/// Whether there may be others on the link, who could have one of our addresses.
+fn shares_its_link(wanted: &weir_config::Interface) -> bool {
+    matches!(wanted.device, Some(Device::AfXdp { .. } | Device::Tap { .. } | Device::Memif(_)))
 }

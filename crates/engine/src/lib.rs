@@ -12,12 +12,15 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod ask;
 mod bonds;
 mod bridges;
 mod capture;
 mod changes;
 mod clock;
 mod control;
+mod dad;
+mod fib_views;
 mod filters;
 mod handle;
 mod index;
@@ -25,7 +28,9 @@ mod memif;
 mod memory;
 mod neighbors;
 mod ports;
+mod rib;
 mod router;
+mod routing;
 mod sflow;
 mod sub_interfaces;
 mod trace;

@@ -5,7 +5,7 @@
 //! for half a minute, then asked again if it is in use; one that does not is remembered as failed for
 //! a while, so that senders hear at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use weir_fib::NeighborState;
@@ -29,14 +29,17 @@ pub(crate) struct Neighbor {
     last_asked: u64,
     /// Routes that need it; it stays while there are any.
     pub(crate) routes: u32,
+    /// When it was asked for first, among all; tells who goes when too many are asked for in vain.
+    born: u64,
 }
 
-/// How a neighbour said who it is.
+/// What a neighbour said of itself.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Word {
-    /// It spoke to us: it is believed even if nobody asked.
+pub(crate) struct Said {
+    pub(crate) mac: MacAddr,
+    /// It spoke to us; others are only believed when they are known already.
     pub(crate) to_us: bool,
-    /// Its MAC address takes the place of another one.
+    /// The MAC address takes the place of another one (RFC 4861 section 4.4, the override flag).
     pub(crate) replaces: bool,
 }
 
@@ -65,13 +68,21 @@ const FAILED_TIME: u64 = 5 * SECOND;
 const STALE_TIME: u64 = 600 * SECOND;
 /// More than any subnet here has; beyond it, new ones are refused.
 const MOST: usize = 1 << 16;
+/// Neighbours that nobody knows and no route needs: whoever scans a subnet makes them (RFC 6583). Beyond it the
+/// oldest goes.
+const MOST_UNRESOLVED: usize = 1 << 12;
 
 /// All neighbours.
 #[derive(Debug, Default)]
 pub(crate) struct NeighborTable {
     known: BTreeMap<Place, Neighbor>,
+    /// Those without an answer that no route needs, the oldest first.
+    unresolved: BTreeSet<(u64, Place)>,
+    births: u64,
     /// New neighbours that were refused because the table is full.
     pub(crate) refused: u64,
+    /// Neighbours without an answer that went because too many were asked for.
+    pub(crate) evicted: u64,
 }
 
 impl NeighborTable {
@@ -89,10 +100,38 @@ impl NeighborTable {
             self.refused += 1;
             return false;
         }
-        let neighbor = Neighbor { state: NeighborState::Incomplete, mac: MacAddr::ZERO, since: now, asked: 0, last_asked: 0, routes: 0 };
-        self.known.insert(place, neighbor);
+        self.births += 1;
+        let (state, mac, born) = (NeighborState::Incomplete, MacAddr::ZERO, self.births);
+        self.known.insert(place, Neighbor { state, mac, since: now, asked: 0, last_asked: 0, routes: 0, born });
+        self.sort_in(place);
         deeds.push(Deed::Create(place));
+        if self.unresolved.len() > MOST_UNRESOLVED
+            && let Some((_, oldest)) = self.unresolved.pop_first()
+        {
+            self.evicted += 1;
+            self.known.remove(&oldest);
+            // What waits for it hears that it is not there.
+            deeds.extend([Deed::Release(oldest), Deed::Remove(oldest)]);
+        }
         true
+    }
+
+    /// Keeps the list of those without an answer right, after a neighbour changed.
+    fn sort_in(&mut self, place: Place) {
+        let Some(neighbor) = self.known.get(&place) else { return };
+        let unresolved = matches!(neighbor.state, NeighborState::Incomplete | NeighborState::Failed) && neighbor.routes == 0;
+        if unresolved {
+            self.unresolved.insert((neighbor.born, place));
+        } else {
+            self.unresolved.remove(&(neighbor.born, place));
+        }
+    }
+
+    fn remove(&mut self, place: Place, deeds: &mut Vec<Deed>) {
+        if let Some(neighbor) = self.known.remove(&place) {
+            self.unresolved.remove(&(neighbor.born, place));
+            deeds.push(Deed::Remove(place));
+        }
     }
 
     /// Packets wait for it; the worker has just asked once itself.
@@ -110,18 +149,19 @@ impl NeighborTable {
     }
 
     /// It said who it is.
-    pub(crate) fn heard(&mut self, place: Place, mac: MacAddr, word: Word, now: u64, deeds: &mut Vec<Deed>) {
-        if !self.known.contains_key(&place) && (!word.to_us || !self.create(place, now, deeds)) {
+    pub(crate) fn heard(&mut self, place: Place, said: Said, now: u64, deeds: &mut Vec<Deed>) {
+        let Said { mac, to_us, replaces } = said;
+        if !self.known.contains_key(&place) && (!to_us || !self.create(place, now, deeds)) {
             return;
         }
         let Some(neighbor) = self.known.get_mut(&place) else { return };
         if neighbor.state == NeighborState::Static {
             return;
         }
-        if !word.replaces && neighbor.state.is_usable() && neighbor.mac != mac {
-            // RFC 4861 section 7.2.5: what is known stays, and is asked again before it is trusted.
+        // RFC 4861 section 7.2.5: it may have moved, but this is not the one to believe; ask the one that is known.
+        if !replaces && neighbor.state.is_usable() && neighbor.mac != mac {
             if neighbor.state == NeighborState::Reachable {
-                (neighbor.state, neighbor.since) = (NeighborState::Stale, now);
+                (neighbor.state, neighbor.since, neighbor.asked) = (NeighborState::Stale, now, 0);
                 deeds.push(Deed::Update(place, NeighborState::Stale, neighbor.mac));
             }
             return;
@@ -132,6 +172,7 @@ impl NeighborTable {
             deeds.push(Deed::Update(place, NeighborState::Reachable, mac));
         }
         deeds.push(Deed::Release(place));
+        self.sort_in(place);
     }
 
     /// The configuration says who it is; `None` takes that back.
@@ -147,14 +188,14 @@ impl NeighborTable {
         };
         deeds.push(Deed::Update(place, neighbor.state, neighbor.mac));
         deeds.push(Deed::Release(place));
+        self.sort_in(place);
         self.drop_if_unneeded(place, deeds);
     }
 
     /// Nobody needs it and nobody knows it: it goes, as if it had never been.
     fn drop_if_unneeded(&mut self, place: Place, deeds: &mut Vec<Deed>) {
         if self.known.get(&place).is_some_and(|neighbor| neighbor.routes == 0 && neighbor.state == NeighborState::Incomplete) {
-            self.known.remove(&place);
-            deeds.push(Deed::Remove(place));
+            self.remove(place, deeds);
         }
     }
 
@@ -164,6 +205,7 @@ impl NeighborTable {
             && let Some(neighbor) = self.known.get_mut(&place)
         {
             neighbor.routes += 1;
+            self.sort_in(place);
         }
     }
 
@@ -171,6 +213,7 @@ impl NeighborTable {
     pub(crate) fn let_go(&mut self, place: Place, deeds: &mut Vec<Deed>) {
         if let Some(neighbor) = self.known.get_mut(&place) {
             neighbor.routes = neighbor.routes.saturating_sub(1);
+            self.sort_in(place);
             self.drop_if_unneeded(place, deeds);
         }
     }
@@ -178,25 +221,28 @@ impl NeighborTable {
     /// The link was lost: whoever comes back may be somebody else. What is configured stays.
     pub(crate) fn unlearn(&mut self, interface: u32, now: u64, deeds: &mut Vec<Deed>) {
         let here = self.known.iter_mut().filter(|(place, it)| place.interface == interface && it.state != NeighborState::Static);
+        let mut changed = Vec::new();
         for (&place, neighbor) in here {
             (neighbor.state, neighbor.mac, neighbor.since, neighbor.asked) = (NeighborState::Incomplete, MacAddr::ZERO, now, 0);
             deeds.push(Deed::Update(place, NeighborState::Incomplete, MacAddr::ZERO));
+            changed.push(place);
         }
+        changed.into_iter().for_each(|place| self.sort_in(place));
     }
 
     /// Everything on an interface that no longer has this neighbour's subnet goes.
     pub(crate) fn forget(&mut self, mut gone: impl FnMut(Place) -> bool, deeds: &mut Vec<Deed>) {
         let places: Vec<Place> = self.known.keys().copied().filter(|&place| gone(place)).collect();
         for place in places {
-            self.known.remove(&place);
-            deeds.push(Deed::Remove(place));
+            self.remove(place, deeds);
         }
     }
 
     /// Lets time pass. `used` says, and forgets, whether packets were sent to a neighbour.
     pub(crate) fn tick(&mut self, now: u64, mut used: impl FnMut(Place) -> bool, deeds: &mut Vec<Deed>) {
-        let mut gone = Vec::new();
+        let (mut gone, mut failed) = (Vec::new(), Vec::new());
         for (&place, neighbor) in &mut self.known {
+            let was = neighbor.state;
             let age = now.saturating_sub(neighbor.since);
             match neighbor.state {
                 NeighborState::Incomplete => ask_again(place, neighbor, now, deeds),
@@ -222,10 +268,13 @@ impl NeighborTable {
                 }
                 _ => {}
             }
+            if was == NeighborState::Probe && neighbor.state == NeighborState::Failed {
+                failed.push(place);
+            }
         }
+        failed.into_iter().for_each(|place| self.sort_in(place));
         for place in gone {
-            self.known.remove(&place);
-            deeds.push(Deed::Remove(place));
+            self.remove(place, deeds);
         }
     }
 }
@@ -253,7 +302,10 @@ mod tests {
 
     const PLACE: Place = Place { interface: 1, address: IpAddr::V4(std::net::Ipv4Addr::new(0, 0, 0, 7)) };
     const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 7]);
-    const TO_US: Word = Word { to_us: true, replaces: true };
+
+    fn said(to_us: bool) -> Said {
+        Said { mac: MAC, to_us, replaces: true }
+    }
 
     /// Ticks once a tenth of a second up to `until`; returns what was to be done.
     fn pass(table: &mut NeighborTable, from: u64, until: u64, used: bool) -> Vec<Deed> {
@@ -278,22 +330,22 @@ mod tests {
     fn one_that_answers_is_believed_then_probed_if_used() {
         let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
         table.wanted(PLACE, 0, &mut deeds);
-        table.heard(PLACE, MAC, TO_US, SECOND, &mut deeds);
+        table.heard(PLACE, said(true), SECOND, &mut deeds);
         assert_eq!(deeds[1..], [Deed::Update(PLACE, NeighborState::Reachable, MAC), Deed::Release(PLACE)]);
         let deeds = pass(&mut table, SECOND, 32 * SECOND, true);
         assert!(deeds.contains(&Deed::Probe(PLACE, MAC)));
         let mut deeds = Vec::new();
-        table.heard(PLACE, MAC, TO_US, 32 * SECOND, &mut deeds);
+        table.heard(PLACE, said(true), 32 * SECOND, &mut deeds);
         assert_eq!(table.get(PLACE).unwrap().state, NeighborState::Reachable);
     }
 
     #[test]
     fn one_that_is_not_used_ages_out_and_one_with_a_route_stays() {
         let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        table.heard(PLACE, MAC, TO_US, 0, &mut deeds);
+        table.heard(PLACE, said(true), 0, &mut deeds);
         assert_eq!(pass(&mut table, 0, 640 * SECOND, false).last(), Some(&Deed::Remove(PLACE)));
         table.hold_for_route(PLACE, 0, &mut deeds);
-        table.heard(PLACE, MAC, TO_US, 0, &mut deeds);
+        table.heard(PLACE, said(true), 0, &mut deeds);
         pass(&mut table, 0, 700 * SECOND, false);
         assert_eq!(table.get(PLACE).unwrap().state, NeighborState::Stale);
     }
@@ -301,7 +353,7 @@ mod tests {
     #[test]
     fn a_lost_link_makes_learnt_ones_unknown() {
         let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        table.heard(PLACE, MAC, TO_US, 0, &mut deeds);
+        table.heard(PLACE, said(true), 0, &mut deeds);
         deeds.clear();
         table.unlearn(2, 5, &mut deeds);
         assert!(deeds.is_empty());
@@ -312,27 +364,46 @@ mod tests {
     #[test]
     fn strangers_are_not_believed_and_static_ones_not_changed() {
         let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        table.heard(PLACE, MAC, Word { to_us: false, ..TO_US }, 0, &mut deeds);
+        table.heard(PLACE, said(false), 0, &mut deeds);
         assert!(table.get(PLACE).is_none());
         table.set_static(PLACE, Some(MAC), 0, &mut deeds);
-        table.heard(PLACE, MacAddr([2; 6]), TO_US, 1, &mut deeds);
+        table.heard(PLACE, Said { mac: MacAddr([2; 6]), ..said(true) }, 1, &mut deeds);
         assert_eq!(table.get(PLACE).unwrap().mac, MAC);
+    }
+
+    #[test]
+    fn a_scan_evicts_the_oldest_that_did_not_answer_and_nobody_else() {
+        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
+        let place = |number: u32| Place { interface: 1, address: std::net::Ipv6Addr::from(u128::from(number)).into() };
+        table.heard(place(1), said(true), 0, &mut deeds);
+        table.hold_for_route(place(2), 0, &mut deeds);
+        (10..10 + MOST_UNRESOLVED as u32).for_each(|number| table.wanted(place(number), 0, &mut deeds));
+        assert_eq!(table.evicted, 0);
+        deeds.clear();
+        (1 << 20..(1 << 20) + 3).for_each(|number| table.wanted(place(number), 1, &mut deeds));
+        let gone: Vec<_> = deeds.iter().filter_map(|deed| if let Deed::Remove(place) = deed { Some(*place) } else { None }).collect();
+        assert_eq!((gone, table.evicted), (vec![place(10), place(11), place(12)], 3));
+        assert!(table.get(place(1)).is_some() && table.get(place(2)).is_some());
+        assert_eq!(table.known.len(), MOST_UNRESOLVED + 2);
+        // Once a route lets go, it is one of those.
+        table.let_go(place(2), &mut deeds);
+        assert!(table.get(place(2)).is_none() && table.unresolved.len() == MOST_UNRESOLVED);
     }
 
     #[test]
     fn one_that_replaces_nothing_only_casts_doubt() {
         let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        let timid = Word { to_us: true, replaces: false };
-        table.heard(PLACE, MAC, timid, 0, &mut deeds);
+        let timid = |mac| Said { mac, to_us: true, replaces: false };
+        table.heard(PLACE, timid(MAC), 0, &mut deeds);
         assert_eq!(table.get(PLACE).unwrap().mac, MAC, "where nothing is known it is believed");
         deeds.clear();
-        table.heard(PLACE, MacAddr([2; 6]), timid, 1, &mut deeds);
+        table.heard(PLACE, timid(MacAddr([2; 6])), 1, &mut deeds);
         assert_eq!(deeds, [Deed::Update(PLACE, NeighborState::Stale, MAC)]);
-        table.heard(PLACE, MacAddr([2; 6]), timid, 2, &mut deeds);
+        table.heard(PLACE, timid(MacAddr([2; 6])), 2, &mut deeds);
         assert_eq!((table.get(PLACE).unwrap().state, deeds.len()), (NeighborState::Stale, 1));
-        table.heard(PLACE, MAC, timid, 3, &mut deeds);
+        table.heard(PLACE, timid(MAC), 3, &mut deeds);
         assert_eq!(table.get(PLACE).unwrap().state, NeighborState::Reachable);
-        table.heard(PLACE, MacAddr([2; 6]), TO_US, 4, &mut deeds);
+        table.heard(PLACE, Said { mac: MacAddr([2; 6]), ..said(true) }, 4, &mut deeds);
         assert_eq!(table.get(PLACE).unwrap().mac, MacAddr([2; 6]));
     }
 }

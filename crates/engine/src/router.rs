@@ -9,8 +9,8 @@ use std::time::SystemTime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_api::EventBus;
 use weir_buf::{PktCache, PoolError};
-use weir_config::{Config, Idle, LogLevel};
-use weir_fib::{Adjacency, Fib4Writer, NexthopTable};
+use weir_config::{Config, Idle, LogLevel, Subnets};
+use weir_fib::{Adjacency, NexthopTable};
 use weir_graph::{DropMap, NodeSpec};
 use weir_nodes::{IcmpLimit, Tables};
 use weir_ring::qsbr::{Domain, Published};
@@ -23,10 +23,12 @@ use crate::bridges::AGEING_INTERVAL;
 use crate::changes::{Desk, Startup};
 use crate::clock::Clock;
 use crate::control::Control;
+use crate::dad::Claims;
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
 use crate::memory::Memory;
 use crate::neighbors::NeighborTable;
+use crate::rib::Table;
 use crate::sflow::{ReportSource, SflowSide};
 use crate::trace::TraceStore;
 use crate::trial::Trial;
@@ -398,10 +400,11 @@ fn make_control(
     sources: Vec<weir_telemetry::sampler::SampleSource>,
     events: EventBus,
 ) -> Result<Control, StartError> {
-    let fib = Fib4Writer::new(&domain).map_err(|error| StartError::Internal(error.to_string()))?;
+    let default = Table::new(&domain, None, 0).map_err(|error| StartError::Internal(error.to_string()))?;
     let mut nexthops = NexthopTable::new();
     let blackhole = nexthops.add_adjacency(Adjacency::blackhole());
-    let tables = Tables { fib4: vec![fib.fib().clone()], ..Tables::default() };
+    let (fib4, fib6) = (vec![default.fib4.fib().clone()], vec![default.fib6.fib().clone()]);
+    let tables = Tables { fib4, fib6, ..Tables::default() };
     let reader = domain.register().map_err(|error| StartError::Internal(error.to_string()))?;
     let reports = ReportSource::new(reader, published.clone());
     let sflow = SflowSide::start(settings, sources, reports).map_err(system("the sFlow agent cannot start"))?;
@@ -412,15 +415,17 @@ fn make_control(
         domain,
         tables,
         published,
-        fib,
+        routing: vec![Some(default)],
+        vrf_places: BTreeMap::new(),
+        subnets: Subnets::default(),
         nexthops,
         stale: false,
         unshared: std::collections::BTreeSet::new(),
         waiting_routes: Vec::new(),
         leaving: Vec::new(),
         blackhole,
-        routes: Default::default(),
         neighbors: NeighborTable::default(),
+        claims: Claims::default(),
         adjacencies: Default::default(),
         interfaces: Default::default(),
         bridges: BTreeMap::new(),
@@ -469,6 +474,7 @@ impl Control {
             self.due.neighbors = now + NEIGHBOR_INTERVAL;
             self.tick_neighbors();
             self.tick_bonds();
+            self.tick_claims();
             self.take_traces();
             self.domain.reclaim();
         }

@@ -4,20 +4,17 @@
 //! need not be told and sFlow's counters stay what they were. The balance is never cleared.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::ops::Bound;
 use std::time::SystemTime;
 
-use ipnet::IpNet;
-use weir_api::{ApiError, Caller, Clear, Destinations, RouteQuery};
+use weir_api::{ApiError, Caller, Clear, RouteQuery};
 use weir_config::{AdminState, SflowEncoding};
-use weir_fib::{AdjacencyKind, NeighborState};
+use weir_fib::NeighborState;
 use weir_graph::{DropReason, Severity};
 use weir_port::Source;
 use weir_port::interface::DirectionSums;
 use weir_telemetry::agent::InterfaceReport;
 
-use crate::control::{Attached, Control, RouteSource};
+use crate::control::{Attached, Control};
 use crate::router::Router;
 use crate::worker::Command;
 
@@ -69,33 +66,12 @@ impl Control {
     }
 }
 
-/// The route of a prefix that counts among its sources.
-fn route_view(control: &Control, prefix: ipnet::Ipv4Net, sources: &BTreeMap<RouteSource, u32>) -> Option<weir_api::Route> {
-    let (source, group) = sources.first_key_value()?;
-    let paths = control.nexthops.group(*group).map_or(&[][..], |group| group.paths());
-    Some(weir_api::Route {
-        table: 0,
-        prefix: IpNet::V4(prefix),
-        source: source_view(*source),
-        paths: paths.iter().map(|path| path_view(control, path)).collect(),
-    })
-}
-
 /// Frames that driver and kernel lost before a worker saw them.
 fn missed(attached: &Attached) -> u64 {
     const LOST: [&str; 4] = ["rx_dropped", "rx_ring_full", "rx_bad_descriptors", "rx_runts"];
     let counters = attached.port.as_ref().map_or_else(Vec::new, |port| port.counters());
     let ours = counters.iter().filter(|counter| matches!(counter.source, Source::Driver | Source::Xdp));
     ours.filter(|counter| LOST.iter().any(|name| counter.name.starts_with(name))).map(|counter| counter.value).sum()
-}
-
-fn source_view(source: RouteSource) -> weir_api::RouteSource {
-    match source {
-        RouteSource::Local => weir_api::RouteSource::Local,
-        RouteSource::Static => weir_api::RouteSource::Static,
-        RouteSource::Connected => weir_api::RouteSource::Connected,
-        RouteSource::Neighbor => weir_api::RouteSource::Neighbor,
-    }
 }
 
 fn traffic(now: DirectionSums, before: DirectionSums) -> weir_api::Traffic {
@@ -337,7 +313,8 @@ impl weir_api::Router for Router {
                 age: aged.then(|| now.saturating_sub(neighbor.since) as f64 / 1e9),
             })
         };
-        Ok(weir_api::Neighbors { neighbors: control.neighbors.iter().filter_map(neighbor).collect() })
+        let neighbors = control.neighbors.iter().filter_map(neighbor).collect();
+        Ok(weir_api::Neighbors { neighbors, refused: control.neighbors.refused, evicted: control.neighbors.evicted })
     }
 
     fn acls_where(&self, query: &weir_api::AclQuery) -> Reply<weir_api::Acls> {
@@ -351,38 +328,11 @@ impl weir_api::Router for Router {
     }
 
     fn routes(&self) -> Reply<weir_api::Routes> {
-        let control = self.control();
-        let route = |(prefix, sources): (&ipnet::Ipv4Net, &BTreeMap<RouteSource, u32>)| route_view(&control, *prefix, sources);
-        Ok(weir_api::Routes { routes: control.routes.iter().filter_map(route).collect() })
+        Ok(weir_api::Routes { routes: self.control().all_routes() })
     }
 
     fn routes_where(&self, query: &RouteQuery) -> Reply<weir_api::Routes> {
-        let control = self.control();
-        if query.table.is_some_and(|table| table != 0) {
-            return Ok(weir_api::Routes { routes: Vec::new() });
-        }
-        let first = query.after.map(|after| after.prefix);
-        let of_prefix = |prefix: ipnet::Ipv4Net| control.routes.get(&prefix).and_then(|sources| route_view(&control, prefix, sources));
-        let found: Vec<_> = match query.destinations {
-            Destinations::Prefix(IpNet::V4(prefix)) => of_prefix(prefix).into_iter().collect(),
-            Destinations::LongestMatch(IpAddr::V4(address)) => {
-                let holding = |length| ipnet::Ipv4Net::new(address, length).ok().map(|net| net.trunc());
-                (0..=32).rev().filter_map(holding).find_map(of_prefix).into_iter().collect()
-            }
-            Destinations::Prefix(IpNet::V6(_)) | Destinations::LongestMatch(IpAddr::V6(_)) => Vec::new(),
-            Destinations::All => {
-                // Each prefix is told once: strictly behind it is behind all its sources.
-                let behind = match first {
-                    Some(IpNet::V4(prefix)) => Bound::Excluded(prefix),
-                    Some(IpNet::V6(_)) => return Ok(weir_api::Routes { routes: Vec::new() }),
-                    None => Bound::Unbounded,
-                };
-                let rest = control.routes.range((behind, Bound::Unbounded));
-                rest.filter_map(|(prefix, sources)| route_view(&control, *prefix, sources)).take(query.most).collect()
-            }
-        };
-        let is_behind = |route: &weir_api::Route| query.after.is_none_or(|after| weir_api::RouteKey::from(route) > after);
-        Ok(weir_api::Routes { routes: found.into_iter().filter(is_behind).take(query.most).collect() })
+        Ok(weir_api::Routes { routes: self.control().routes_where(query) })
     }
 
     fn sflow(&self) -> Reply<weir_api::Sflow> {
@@ -508,19 +458,7 @@ impl weir_api::Router for Router {
     }
 
     fn fib_summary(&self) -> Reply<weir_api::FibSummary> {
-        let control = self.control();
-        let mut counts = BTreeMap::<RouteSource, u64>::new();
-        for source in control.routes.values().flat_map(BTreeMap::keys) {
-            *counts.entry(*source).or_default() += 1;
-        }
-        let routes = counts.into_iter().map(|(source, count)| weir_api::RouteCount { source: source_view(source), count }).collect();
-        let memory = control.fib.memory();
-        Ok(weir_api::FibSummary {
-            tables: vec![weir_api::FibTable { table: 0, family: weir_api::Family::Ipv4, routes }],
-            adjacencies: control.nexthops.adjacencies().count() as u64,
-            groups: control.nexthops.groups().count() as u64,
-            memory_bytes: (memory.table + memory.routes) as u64,
-        })
+        Ok(self.control().fib_summary())
     }
 
     fn config_dump(&self) -> Reply<weir_api::ConfigDump> {
@@ -622,6 +560,7 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
         })
         .collect();
     let tx_errors = drops_by.iter().filter(|drop| drop.node == "port-tx").map(|drop| drop.count).sum();
+    let (tentative, duplicate) = control.unused_addresses(attached.index);
     let mac = control.tables.interface(attached.index).map_or(attached.mac, |interface| interface.mac);
     weir_api::Interface {
         name: name.to_owned(),
@@ -640,8 +579,11 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
         admin: (wanted.state == AdminState::Up).into(),
         link: attached.link.up.into(),
         speed: attached.link.speed,
-        description: wanted.description,
-        addresses: wanted.addresses.iter().map(|net| IpNet::V4(*net)).collect(),
+        description: wanted.description.clone(),
+        addresses: control.all_addresses(attached.index, &wanted),
+        tentative,
+        duplicate,
+        vrf: wanted.vrf.clone(),
         l2xc: wanted.l2xc,
         sflow: wanted.sflow,
         rx: traffic(attached.counters.rx(), before.0),
@@ -650,29 +592,5 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
         tx_errors,
         drops: drops_by.iter().map(|drop| drop.count).sum(),
         drops_by,
-    }
-}
-
-fn path_view(control: &Control, path: &weir_fib::Path) -> weir_api::PathReply {
-    let adjacency = control.nexthops.adjacency(path.adjacency);
-    let kind = adjacency.map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind);
-    let interface = adjacency.map_or(0, |adjacency| adjacency.interface);
-    let down = control.tables.interface(interface).is_none_or(|interface| !interface.can_send);
-    let state = match kind {
-        AdjacencyKind::Neighbor | AdjacencyKind::Glean if down => weir_api::Adjacency::Down,
-        AdjacencyKind::Neighbor if adjacency.is_some_and(|adjacency| adjacency.rewrite().is_some()) => weir_api::Adjacency::Complete,
-        AdjacencyKind::Neighbor => weir_api::Adjacency::Incomplete,
-        AdjacencyKind::Local | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => weir_api::Adjacency::Local,
-        AdjacencyKind::Glean => weir_api::Adjacency::Glean,
-        // A path ends in the neighbour below its labels.
-        AdjacencyKind::Blackhole | AdjacencyKind::Drop | AdjacencyKind::Labelled => weir_api::Adjacency::Drop,
-    };
-    let next_hop = adjacency.filter(|_| kind == AdjacencyKind::Neighbor).map(|adjacency| adjacency.address);
-    weir_api::PathReply {
-        next_hop,
-        interface: control.name_of(interface).map(str::to_owned),
-        weight: path.weight,
-        adjacency: state,
-        labels: path.labels.labels.clone(),
     }
 }

@@ -46,11 +46,13 @@ fn some_file(random: &mut Random) -> String {
         let sflow = random.of(&["", "sflow: true, "]);
         let mac = random.of(&["", "", "mac: '02:00:00:00:00:42', "]);
         let about = random.of(&["", "description: some, ", "description: other, "]);
-        let l3 = match random.next(5) {
+        let vrf = random.of(&["", "", "", "vrf: red, ", "vrf: blue, "]);
+        let l3 = match random.next(6) {
             0 => format!("l2xc: e{}, ", random.next(6)),
             1 => String::new(),
             2 => format!("addresses: [ 10.{place}.0.1/24, 10.{place}.1.1/24 ], "),
             3 => format!("addresses: [ 10.{}.0.1/24 ], ", random.next(6)),
+            4 => format!("addresses: [ 10.{place}.0.1/24, '2001:db8:{place}::{}/64' ], ", 1 + random.next(3)),
             _ => format!("addresses: [ 10.{place}.0.{}/24 ], ", 1 + random.next(3)),
         };
         let subs = match random.next(6) {
@@ -60,8 +62,9 @@ fn some_file(random: &mut Random) -> String {
             _ => String::new(),
         };
         let subs = if subs.is_empty() { subs } else { format!("sub-interfaces: {{ {subs} }}, ") };
-        text += &format!("  {name}: {{ {device}{mtu}{state}{sflow}{mac}{about}{l3}{subs} }}\n");
+        text += &format!("  {name}: {{ {device}{mtu}{state}{sflow}{mac}{about}{vrf}{l3}{subs} }}\n");
     }
+    text += random.of(&["vrfs: { red: { table: 1 }, blue: { table: 2 } }\n", "vrfs: { blue: { table: 1 }, red: { table: 2 } }\n", ""]);
     if random.one_in(2) {
         text += &format!("loopbacks:\n  loop0: {{ addresses: [ 192.0.2.{}/32 ] }}\n", 1 + random.next(2));
     }
@@ -72,13 +75,20 @@ fn some_file(random: &mut Random) -> String {
     }
     text += "routes:\n";
     for number in 0..random.next(8) {
-        let via = match random.next(4) {
+        let via = match random.next(6) {
+            4 => format!("'2001:db8:{}::9'", random.next(6)),
+            5 => {
+                let link = random.next(6);
+                format!("[ {{ next-hop: 'fe80::9', interface: e{link} }}, {{ next-hop: '2001:db8:{link}::9' }} ]")
+            }
             0 => "blackhole".to_owned(),
             1 => format!("{}.{}.0.9", 10 + random.next(2), random.next(6)),
             2 => format!("[ {{ next-hop: 10.{}.0.9 }}, {{ next-hop: 10.{}.0.8, weight: 3 }} ]", random.next(6), random.next(6)),
             _ => format!("[ {{ next-hop: 10.{}.0.7, weight: {} }} ]", random.next(6), 1 + random.next(2)),
         };
-        text += &format!("  - {{ prefix: 20.{number}.0.0/16, via: {via} }}\n");
+        let vrf = random.of(&["", "", "", "vrf: red, ", "vrf: blue, "]);
+        let prefix = if random.one_in(4) { format!("'2001:db8:{number:x}00::/40'") } else { format!("20.{number}.0.0/16") };
+        text += &format!("  - {{ {vrf}prefix: {prefix}, via: {via} }}\n");
     }
     text += "neighbors:\n";
     for number in 0..random.next(4) {
@@ -87,7 +97,10 @@ fn some_file(random: &mut Random) -> String {
     }
     text += &format!("sflow: {{ sampling-rate: {} }}\n", [0, 1, 100, 10_000][random.next(4) as usize]);
     // Lists that stay empty are no lists.
-    text.replace("routes:\nneighbors", "neighbors").replace("neighbors:\nsflow", "sflow").replace("interfaces:\nloopb", "loopb")
+    text.replace("routes:\nneighbors", "neighbors")
+        .replace("neighbors:\nsflow", "sflow")
+        .replace("interfaces:\nloopb", "loopb")
+        .replace("interfaces:\nvrfs", "vrfs")
 }
 
 fn some_config(random: &mut Random) -> Config {
@@ -110,13 +123,15 @@ fn picture(router: &Router) -> String {
     let neighbors: BTreeSet<_> =
         router.neighbors().unwrap().neighbors.iter().map(|it| format!("{} {} {:?}", it.interface, it.address, it.mac)).collect();
     let summary = router.fib_summary().unwrap();
+    // What a table occupies depends on what it held before.
+    let tables: Vec<_> = summary.tables.iter().map(|table| (table.table, &table.vrf, table.family, &table.routes)).collect();
     format!(
         "{}\n{interfaces:?}\n{neighbors:?}\n{:?}\n{} adjacencies, {} groups, {:?}\n{:?}",
         router.config().unwrap(),
         routes(router),
         summary.adjacencies,
         summary.groups,
-        summary.tables,
+        tables,
         router.sflow().unwrap().settings
     )
 }
@@ -125,7 +140,7 @@ fn picture(router: &Router) -> String {
 fn routes(router: &Router) -> BTreeSet<String> {
     let route = |route: weir_api::Route| {
         let paths: BTreeSet<_> = route.paths.iter().map(|path| serde_json::to_string(path).unwrap()).collect();
-        format!("{} {:?} {paths:?}", route.prefix, route.source)
+        format!("{} {} {:?} {paths:?}", route.table, route.prefix, route.source)
     };
     router.routes().unwrap().routes.into_iter().map(route).collect()
 }
@@ -175,7 +190,7 @@ fn configured_routes(router: &Router) -> BTreeSet<String> {
             format!("{:?} {:?} {} {}", path.next_hop, path.interface, path.weight, if leads { "nowhere" } else { "on" })
         };
         let paths: BTreeSet<_> = route.paths.iter().map(path).collect();
-        format!("{} {:?} {paths:?}", route.prefix, route.source)
+        format!("{} {} {:?} {paths:?}", route.table, route.prefix, route.source)
     };
     configured.map(route).collect()
 }

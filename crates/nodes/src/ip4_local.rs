@@ -49,7 +49,8 @@ impl Node<Tables> for Ip4Local {
 fn local(tables: &Tables, packet: &mut Pkt) -> Verdict {
     let Some((header, _)) = Ipv4Header::read(packet.l3()) else { return Verdict::drop(DropReason::IcmpTruncated) };
     let destination = header.destination();
-    if !tables.interfaces.iter().flatten().any(|entry| entry.interface.owns(destination)) {
+    let table = tables.interface(packet.interface()).map_or(0, |interface| interface.table);
+    if !tables.interfaces.iter().flatten().any(|entry| entry.interface.table == table && entry.interface.owns(destination)) {
         // A directed broadcast of a connected subnet: delivered here, answered by nobody.
         return Verdict::drop(DropReason::Ip4Broadcast);
     }

@@ -66,6 +66,9 @@ impl Router for OneInterface {
             speed: 0,
             description: Some("a long description ".repeat(20)),
             addresses: vec!["192.0.2.1/24".parse().unwrap()],
+            tentative: Vec::new(),
+            duplicate: Vec::new(),
+            vrf: None,
             l2xc: None,
             sflow: false,
             rx: Traffic::default(),
@@ -144,7 +147,7 @@ impl Router for OneInterface {
     fn fib_summary(&self) -> Result<FibSummary, ApiError> {
         let routes = vec![RouteCount { source: RouteSource::Static, count: 1_000_000 }];
         Ok(FibSummary {
-            tables: vec![FibTable { table: 0, family: Family::Ipv4, routes }],
+            tables: vec![FibTable { table: 0, vrf: None, family: Family::Ipv4, routes, memory_bytes: 0 }],
             adjacencies: 1,
             groups: 2,
             memory_bytes: 40 << 20,

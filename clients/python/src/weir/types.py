@@ -831,6 +831,12 @@ class FibTable:
     routes: list[RouteCount]
     """Routes in it, by where they come from; sources without routes are left out."""
 
+    memory_bytes: int = 0
+    """Bytes of its memory."""
+
+    vrf: str | None = None
+    """The name of the VRF; the default table has none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -996,6 +1002,9 @@ class Interface:
     drops_by: list[InterfaceDrop] = field(default_factory=list)
     """The same by node and reason; reasons that never occurred are left out."""
 
+    duplicate: list[str] = field(default_factory=list)
+    """Own addresses that are not used because somebody else has them."""
+
     l2xc: str | None = None
     """The interface that everything received here leaves by."""
 
@@ -1004,6 +1013,12 @@ class Interface:
 
     parent: str | None = None
     """The interface that it is a part of, if any."""
+
+    tentative: list[str] = field(default_factory=list)
+    """Own addresses that are not used yet: whether somebody else has them is being asked (RFC 4862)."""
+
+    vrf: str | None = None
+    """The table (VRF) that routes what comes in; the default one when absent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1307,8 +1322,14 @@ class NeighborsPage:
     neighbors: list[Neighbor]
     """The neighbours, by interface and address."""
 
+    evicted: int = 0
+    """Neighbours that did not answer and made room for others that are asked for."""
+
     next: str | None = None
     """There are more: the `after` that asks for them."""
+
+    refused: int = 0
+    """New neighbours that were refused because there is no room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

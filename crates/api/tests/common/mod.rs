@@ -94,6 +94,9 @@ pub(crate) fn interface(name: &str, index: u32) -> Interface {
         speed: 10_000_000_000,
         description: None,
         addresses: vec!["192.0.2.1/24".parse().unwrap()],
+        tentative: Vec::new(),
+        duplicate: Vec::new(),
+        vrf: None,
         l2xc: None,
         sflow: true,
         rx: Traffic { packets: u64::MAX, bytes: 6400, unicast: 98, multicast: 1, broadcast: 1 },
@@ -354,9 +357,9 @@ impl Router for TestRouter {
         };
         if let Mood::Large(count) = self.mood {
             let other = |number: u32| Neighbor { address: std::net::Ipv4Addr::from(number).into(), ..neighbor.clone() };
-            return Ok(Neighbors { neighbors: (0..count).rev().map(other).collect() });
+            return Ok(Neighbors { neighbors: (0..count).rev().map(other).collect(), ..Neighbors::default() });
         }
-        Ok(Neighbors { neighbors: vec![neighbor] })
+        Ok(Neighbors { neighbors: vec![neighbor], ..Neighbors::default() })
     }
 
     fn routes(&self) -> Result<Routes, ApiError> {
@@ -442,7 +445,7 @@ impl Router for TestRouter {
 
     fn fib_summary(&self) -> Result<FibSummary, ApiError> {
         let routes = vec![RouteCount { source: RouteSource::Static, count: 3 }, RouteCount { source: RouteSource::Special, count: 1 }];
-        let table = FibTable { table: 0, family: Family::Ipv4, routes };
+        let table = FibTable { table: 0, vrf: None, family: Family::Ipv4, routes, memory_bytes: 0 };
         Ok(FibSummary { tables: vec![table], adjacencies: 2, groups: 1, memory_bytes: 4096 })
     }
 

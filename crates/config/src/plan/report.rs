@@ -82,7 +82,7 @@ fn disturbs(step: &Step, running: &Config, wanted: &Config) -> Option<&'static s
         Step::DeleteInterface { name, .. } if wanted.interfaces.contains_key(name) => {
             Some("its device changes, so it is made anew; what it carries stops meanwhile")
         }
-        Step::RemoveRoute { prefix, .. } if wanted.routes.contains_key(prefix) => {
+        Step::RemoveRoute { key, .. } if wanted.routes.contains_key(key) => {
             Some("the subnet of its next hop changes; the route is missing until that is there again")
         }
         Step::RemoveNeighbor { interface, address, .. }

@@ -23,16 +23,24 @@ fn run(config: &mut Config, steps: impl IntoIterator<Item = Step>) {
 
 /// Nothing names what is not there.
 fn hangs_in_the_air(config: &Config) -> Option<String> {
-    for (prefix, via) in &config.routes {
+    let subnets = Subnets::of(config);
+    for (key, via) in &config.routes {
+        if key.vrf.as_ref().is_some_and(|vrf| !config.vrfs.contains_key(vrf)) {
+            return Some(format!("route {key}: no such table"));
+        }
         let Via::Paths(paths) = via else { continue };
-        for path in paths {
-            let carrier = config.interface_reaching(path.next_hop);
-            if carrier.is_none() || path.interface.as_deref().is_some_and(|name| carrier != Some(name)) {
-                return Some(format!("route {prefix} via {path}"));
-            }
+        if let Some(path) = paths.iter().find(|path| carrier(&subnets, key, path).is_none()) {
+            return Some(format!("route {key} via {path}"));
         }
     }
-    let neighbor = config.neighbors.keys().find(|key| config.interface_reaching(key.address) != Some(key.interface.as_str()));
+    for (name, interface) in &config.interfaces {
+        if interface.vrf.as_ref().is_some_and(|vrf| !config.vrfs.contains_key(vrf)) {
+            return Some(format!("interface {name}: no such table"));
+        }
+    }
+    let vrf = |name: &str| config.interfaces.get(name).and_then(|it| it.vrf.as_deref());
+    let reached = |key: &&NeighborKey| subnets.find(vrf(&key.interface), key.address, Some(&key.interface)).is_some();
+    let neighbor = config.neighbors.keys().find(|key| !reached(key));
     let target = config.interfaces.values().filter_map(|it| it.l2xc.as_ref()).find(|target| !config.interfaces.contains_key(*target));
     neighbor.map(|key| format!("neighbor {key:?}")).or_else(|| target.map(|target| format!("l2xc to {target}")))
 }

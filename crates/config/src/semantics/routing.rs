@@ -1,23 +1,33 @@
 //! Rules about addresses, routes and static neighbours.
 
 use std::collections::{HashMap, HashSet};
-use std::net::Ipv4Addr;
-
-use ipnet::Ipv4Net;
+use std::net::IpAddr;
 
 use super::Rules;
-use crate::build::{AddressItem, NeighborItem, RouteItem};
+use crate::build::{AddressItem, Candidate, NeighborItem, RouteItem};
 use crate::findings::{Segment, at};
-use crate::plan::Subnets;
+use crate::model::{RouteKey, is_link_local};
+use crate::subnets::Subnets;
+use crate::suggest::nearest;
+
+/// An address in a table.
+type Place<'a> = (Option<&'a str>, IpAddr);
 
 impl Rules<'_, '_> {
     pub(super) fn routing(&mut self) {
+        self.vrf_numbers();
+        self.vrfs_exist();
         self.same_address_twice();
         self.overlapping_subnets();
         let subnets = Subnets::of(&self.candidate.config);
-        let own: HashMap<Ipv4Addr, &str> = self.candidate.addresses.iter().map(|it| (it.net.addr(), it.interface.as_str())).collect();
+        let candidate = self.candidate;
+        let addresses = candidate.addresses.iter().filter(|it| !is_link_local(it.net.addr()));
+        let own = addresses.map(|it| ((vrf_of(candidate, &it.interface), it.net.addr()), it.interface.as_str())).collect();
         // With an interface or an address unread, a next hop may well be reached.
-        let broken = |section: &str| self.findings.any_broken(&format!("{section}.*.addresses")) || self.findings.is_broken(at![section]);
+        let broken = |section: &str| {
+            let keys = ["addresses", "vrf"].iter().any(|key| self.findings.any_broken(&format!("{section}.*.{key}")));
+            keys || self.findings.is_broken(at![section])
+        };
         let ground_known =
             !broken("interfaces") && !broken("loopbacks") && !self.findings.any_broken("interfaces.*.sub-interfaces.*.addresses");
         let ground = Ground { subnets, own, known: ground_known };
@@ -25,11 +35,54 @@ impl Rules<'_, '_> {
         self.neighbors(&ground);
     }
 
+    /// A number means one table.
+    fn vrf_numbers(&mut self) {
+        let mut owner: HashMap<u32, &str> = HashMap::new();
+        for (name, vrf) in &self.candidate.config.vrfs {
+            if let Some(first) = owner.insert(vrf.table, name) {
+                let help = format!("`{first}` has it already; choose another number");
+                self.error(at!["vrfs", name.as_str(), "table"], format!("the table {} is used twice", vrf.table), "the second use", help);
+            }
+        }
+    }
+
+    /// Tables that are named are there.
+    fn vrfs_exist(&mut self) {
+        for (name, interface) in &self.candidate.config.interfaces {
+            if let Some(vrf) = &interface.vrf {
+                let section = if interface.is_loopback() { "loopbacks" } else { "interfaces" };
+                self.vrf_exists(vrf, at![section, name.as_str(), "vrf"]);
+            }
+        }
+        for route in &self.candidate.routes {
+            if let Some(vrf) = &route.key.vrf
+                && !self.findings.is_full()
+            {
+                self.vrf_exists(vrf, at!["routes", route.item, "vrf"]);
+            }
+        }
+    }
+
+    fn vrf_exists(&mut self, vrf: &str, path: &[Segment<'_>]) {
+        let vrfs = &self.candidate.config.vrfs;
+        let told = self.findings.is_broken(at!["vrfs"]) || self.findings.any_broken("vrfs.*.table") || crate::value::vrf_name(vrf).is_err();
+        if vrfs.contains_key(vrf) || told {
+            return;
+        }
+        let help = match nearest(vrf, vrfs.keys().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("add `{vrf}: {{table: …}}` under `vrfs`, or name a table that is there"),
+        };
+        self.error(path, format!("there is no table `{vrf}`"), "not under `vrfs`", help);
+    }
+
+    /// A link-local address may be on every link; any other once in a table.
     fn same_address_twice(&mut self) {
-        let mut first: HashMap<Ipv4Addr, &str> = HashMap::new();
+        let mut first: HashMap<(Place<'_>, Option<&str>), &str> = HashMap::new();
         for it in &self.candidate.addresses {
             let AddressItem { interface, net, .. } = it;
-            if let Some(earlier) = first.insert(net.addr(), interface) {
+            let of_link = is_link_local(net.addr()).then_some(interface.as_str());
+            if let Some(earlier) = first.insert(((vrf_of(self.candidate, interface), net.addr()), of_link), interface) {
                 let at = &it.path();
                 let help = format!("interface `{earlier}` has it already; remove one of them");
                 self.error(at, format!("the address {} is used twice", net.addr()), "the second one", help);
@@ -37,18 +90,21 @@ impl Rules<'_, '_> {
         }
     }
 
-    /// Sorted by start and then by length, a subnet that overlaps an earlier one lies inside it;
+    /// Sorted by table, start and then by length, a subnet that overlaps an earlier one lies inside it;
     /// the stack holds the subnets that the current one may lie in.
     fn overlapping_subnets(&mut self) {
-        let mut all: Vec<&AddressItem> = self.candidate.addresses.iter().collect();
-        all.sort_by_key(|it| (it.net.network(), it.net.prefix_len()));
-        let mut around: Vec<&AddressItem> = Vec::new();
-        for inner in all {
-            while around.last().is_some_and(|outer| !outer.net.contains(&inner.net.network())) {
+        let candidate = self.candidate;
+        let everywhere = |it: &&AddressItem| is_link_local(it.net.addr());
+        let mut all: Vec<(Option<&str>, &AddressItem)> =
+            candidate.addresses.iter().filter(|it| !everywhere(it)).map(|it| (vrf_of(candidate, &it.interface), it)).collect();
+        all.sort_by_key(|(vrf, it)| (*vrf, it.net.network(), it.net.prefix_len()));
+        let mut around: Vec<(Option<&str>, &AddressItem)> = Vec::new();
+        for (vrf, inner) in all {
+            while around.last().is_some_and(|(other, outer)| *other != vrf || !outer.net.contains(&inner.net.network())) {
                 around.pop();
             }
-            let Some(outer) = around.last().copied() else {
-                around.push(inner);
+            let Some((_, outer)) = around.last().copied() else {
+                around.push((vrf, inner));
                 continue;
             };
             // One interface may have several addresses of one subnet, as in VPP.
@@ -73,14 +129,14 @@ impl Rules<'_, '_> {
     }
 
     fn routes(&mut self, ground: &Ground<'_>) {
-        let mut first: HashMap<Ipv4Net, usize> = HashMap::new();
+        let mut first: HashMap<&RouteKey, usize> = HashMap::new();
         for route in &self.candidate.routes {
             if self.findings.is_full() {
                 return;
             }
-            if let Some(earlier) = first.insert(route.prefix, route.item) {
+            if let Some(earlier) = first.insert(&route.key, route.item) {
                 let help = format!("the first is `routes[{earlier}]`; list all next hops in one `via`");
-                self.error(at!["routes", route.item, "prefix"], format!("a second route for {}", route.prefix), "the second one", help);
+                self.error(at!["routes", route.item, "prefix"], format!("a second route for {}", route.key), "the second one", help);
             }
             self.connected_route(route, ground);
             self.paths(route, ground);
@@ -88,7 +144,8 @@ impl Rules<'_, '_> {
     }
 
     fn connected_route(&mut self, route: &RouteItem, ground: &Ground<'_>) {
-        let connected = ground.subnets.find(route.prefix.addr(), None).filter(|(_, net)| *net == route.prefix);
+        let prefix = route.key.prefix;
+        let connected = ground.subnets.find(route.key.vrf.as_deref(), prefix.addr(), None).filter(|(_, net)| *net == prefix);
         if let Some((interface, net)) = connected {
             let message = format!("the route for {net} has no effect: it is a connected subnet of interface `{interface}`");
             self.warning(at!["routes", route.item, "prefix"], message, "", "remove the route, or the address".into());
@@ -96,13 +153,13 @@ impl Rules<'_, '_> {
     }
 
     fn paths(&mut self, route: &RouteItem, ground: &Ground<'_>) {
-        let mut hops: HashSet<(Ipv4Addr, Option<&str>)> = HashSet::new();
+        let mut hops: HashSet<(IpAddr, Option<&str>)> = HashSet::new();
         for (item, path) in &route.paths {
             let short = [Segment::from("routes"), route.item.into(), "via".into()];
             let long = [Segment::from("routes"), route.item.into(), "via".into(), item.unwrap_or(0).into(), "next-hop".into()];
             let at: &[Segment<'_>] = if item.is_some() { &long } else { &short };
             if let Some(name) = &path.interface
-                && !self.interface_exists(name, at!["routes", route.item, "via", item.unwrap_or(0), "interface"])
+                && !self.path_interface(name, route, at!["routes", route.item, "via", item.unwrap_or(0), "interface"])
             {
                 continue;
             }
@@ -115,20 +172,49 @@ impl Rules<'_, '_> {
                 );
                 continue;
             }
-            self.reached(path.next_hop, path.interface.as_deref(), at, "next hop", ground);
+            if route.key.prefix.addr().is_ipv6() && path.next_hop.is_ipv4() {
+                let message = format!("the next hop {} is IPv4, the route IPv6", path.next_hop);
+                self.error(at, message, "", "name an IPv6 address; only IPv4 goes over next hops of the other version".into());
+                continue;
+            }
+            let neighbor = Wanted { what: "next hop", vrf: route.key.vrf.as_deref(), address: path.next_hop };
+            self.reached(&neighbor, path.interface.as_deref(), at, ground);
         }
+    }
+
+    /// The interface of a path is there, and in the table of the route.
+    fn path_interface(&mut self, name: &str, route: &RouteItem, at: &[Segment<'_>]) -> bool {
+        if !self.interface_exists(name, at) {
+            return false;
+        }
+        let (vrf, wanted) = (vrf_of(self.candidate, name), route.key.vrf.as_deref());
+        if vrf == wanted {
+            return true;
+        }
+        let table = |vrf: Option<&str>| vrf.map_or_else(|| "the default table".to_owned(), |vrf| format!("vrf `{vrf}`"));
+        let message = format!("interface `{name}` is in {}, the route in {}", table(vrf), table(wanted));
+        self.error(at, message, "", "name an interface of the route's table".into());
+        false
     }
 
     /// The address of a neighbour lies in a subnet of its interface, is not our own, and is one
     /// that a host can have.
-    fn reached(&mut self, address: Ipv4Addr, interface: Option<&str>, at: &[Segment<'_>], what: &str, ground: &Ground<'_>) {
-        if let Some(owner) = ground.own.get(&address) {
+    fn reached(&mut self, wanted: &Wanted<'_>, interface: Option<&str>, at: &[Segment<'_>], ground: &Ground<'_>) {
+        let Wanted { what, vrf, address } = *wanted;
+        if let Some(owner) = ground.own.get(&(vrf, address)) {
             let help = "name the address of the router at the other end".to_owned();
             return self.error(at, format!("the {what} {address} is an own address, of interface `{owner}`"), "", help);
         }
-        let Some((owner, net)) = ground.subnets.find(address, interface) else {
+        if is_link_local(address)
+            && let Some(name) = interface
+            && self.candidate.config.interfaces.get(name).is_some_and(|it| it.addresses.iter().any(|own| own.addr() == address))
+        {
+            let help = "name the address of the router at the other end".to_owned();
+            return self.error(at, format!("the {what} {address} is the own address of interface `{name}`"), "", help);
+        }
+        let Some((owner, net)) = ground.subnets.find(vrf, address, interface) else {
             if ground.known {
-                self.unreached(address, interface, at, what, ground);
+                self.unreached(wanted, interface, at, ground);
             }
             return;
         };
@@ -137,26 +223,32 @@ impl Rules<'_, '_> {
         {
             let what = format!("the {what} {address} is in {net} of loopback `{owner}`, behind which is nobody");
             let help = if behind.addresses.len() == 1 {
-                "give the loopback a prefix length of 32, or name another address"
+                format!("give the loopback a prefix length of {}, or name another address", net.max_prefix_len())
             } else {
-                "name an address of another subnet"
+                "name an address of another subnet".into()
             };
-            return self.error(at, what, "", help.into());
+            return self.error(at, what, "", help);
         }
-        let edge = net.prefix_len() < 31 && (address == net.network() || address == net.broadcast());
+        let edge = net.addr().is_ipv4() && net.prefix_len() < 31 && (address == net.network() || address == net.broadcast());
         if edge {
             let which = if address == net.network() { "network" } else { "broadcast" };
             self.error(at, format!("the {what} {address} is the {which} address of {net}"), "", "name the address of a host".into());
         }
     }
 
-    fn unreached(&mut self, address: Ipv4Addr, interface: Option<&str>, at: &[Segment<'_>], what: &str, ground: &Ground<'_>) {
+    fn unreached(&mut self, wanted: &Wanted<'_>, interface: Option<&str>, at: &[Segment<'_>], ground: &Ground<'_>) {
+        let Wanted { what, vrf, address } = *wanted;
         let Some(name) = interface else {
+            if is_link_local(address) {
+                let help = format!("write it as a list: `- {{next-hop: '{address}', interface: …}}`");
+                return self.error(at, format!("the {what} {address} is link-local, on no link"), "needs an `interface`", help);
+            }
             let help = "give an interface an address in its subnet, or correct the address".to_owned();
             return self.error(at, format!("no connected subnet reaches the {what} {address}"), "", help);
         };
-        let help = match ground.subnets.find(address, None) {
+        let help = match ground.subnets.find(vrf, address, None) {
             Some((other, net)) => format!("it is in {net} of interface `{other}`"),
+            None if is_link_local(address) => format!("give `{name}` an IPv6 address, so that it takes part in IPv6"),
             None => format!("give `{name}` an address in its subnet, or correct the address"),
         };
         self.error(at, format!("no subnet of interface `{name}` reaches the {what} {address}"), "", help);
@@ -177,15 +269,31 @@ impl Rules<'_, '_> {
                 self.error(at, message, "the second one", format!("the first is `neighbors[{earlier}]`; keep one of them"));
                 continue;
             }
-            self.reached(key.address, Some(&key.interface), at, "neighbor", ground);
+            let neighbor = Wanted { what: "neighbor", vrf: vrf_of(self.candidate, &key.interface), address: key.address };
+            self.reached(&neighbor, Some(&key.interface), at, ground);
         }
     }
 }
 
+/// The table of an interface.
+fn vrf_of<'a>(candidate: &'a Candidate, interface: &str) -> Option<&'a str> {
+    candidate.config.interfaces.get(interface)?.vrf.as_deref()
+}
+
+/// A neighbour that is looked for.
+struct Wanted<'a> {
+    /// What it is called in messages.
+    what: &'a str,
+    /// The table whose subnets may hold it.
+    vrf: Option<&'a str>,
+    address: IpAddr,
+}
+
 /// What next hops are looked up in.
 struct Ground<'a> {
-    subnets: Subnets<'a>,
-    own: HashMap<Ipv4Addr, &'a str>,
+    subnets: Subnets<Option<&'a str>, &'a str>,
+    /// Own addresses with their interfaces, but for link-local ones.
+    own: HashMap<Place<'a>, &'a str>,
     /// All addresses of the file could be read.
     known: bool,
 }

@@ -118,6 +118,9 @@ fn interface(name: &str) -> Interface {
         speed: 10_000_000_000,
         description: None,
         addresses: vec!["192.0.2.1/24".parse().unwrap()],
+        tentative: Vec::new(),
+        duplicate: Vec::new(),
+        vrf: None,
         l2xc: None,
         sflow: true,
         rx: Traffic { packets: 100, bytes: 6400, unicast: 97, multicast: 1, broadcast: 2 },
@@ -455,7 +458,7 @@ fn neighbors_without_an_answer_have_no_mac() {
 Interface  Address    MAC  State         Age
 wan        192.0.2.9  -    incomplete  0.5 s
 ";
-    assert_eq!(super::forwarding::neighbors(&Neighbors { neighbors: vec![neighbor] }, &PIPE), expected);
+    assert_eq!(super::forwarding::neighbors(&Neighbors { neighbors: vec![neighbor], ..Neighbors::default() }, &PIPE), expected);
 }
 
 #[test]
@@ -556,7 +559,7 @@ Pool  Buffers  Free  In use  Bytes each  Memory               Failures
     assert_eq!(super::hardware::buffers(&Buffers { pools: vec![pool] }, &PIPE), expected);
     assert_eq!(super::hardware::buffers(&Buffers::default(), &PIPE), "no packet memory\n");
     let routes = vec![RouteCount { source: RouteSource::Static, count: 1_000_000 }];
-    let tables = vec![FibTable { table: 0, family: Family::Ipv4, routes }];
+    let tables = vec![FibTable { table: 0, vrf: None, family: Family::Ipv4, routes, memory_bytes: 0 }];
     let summary = FibSummary { tables, adjacencies: 1, groups: 2, memory_bytes: 1_610_612_736 };
     let expected = "\
 Table  Family  Source   Routes

@@ -1,0 +1,153 @@
+//! Tables and their routes, as the control side changes them.
+//!
+//! A route leads to a group of next hops, and a worker must know the group before it meets the route: see
+//! the order of changes in `weir_fib`. So a route whose group is new waits for the next publication, and a
+//! thousand routes of one change need one. A table is a VRF or the default one; workers know it by its
+//! place in [`Control::routing`], which an interface carries, people by name and number.
+
+use ipnet::IpNet;
+use weir_config::Vrf;
+use weir_fib::{Group, Path};
+
+use crate::control::Control;
+use crate::rib::{RouteSource, Table};
+
+/// A route that waits until workers know its group.
+pub(crate) struct Waiting {
+    pub(crate) table: u32,
+    pub(crate) prefix: IpNet,
+    pub(crate) source: RouteSource,
+    pub(crate) group: u32,
+}
+
+impl Control {
+    /// The place of a table by its name; that of the default one for none.
+    pub(crate) fn place_of_vrf(&self, vrf: Option<&str>) -> Option<u32> {
+        match vrf {
+            None => Some(0),
+            Some(name) => self.vrf_places.get(name).copied(),
+        }
+    }
+
+    /// All tables in order of their numbers, the default one first.
+    pub(crate) fn tables_by_number(&self) -> Vec<&Table> {
+        let mut all: Vec<&Table> = self.routing.iter().flatten().collect();
+        all.sort_by_key(|table| table.number);
+        all
+    }
+
+    /// Makes a table, in the first place that is free.
+    pub(crate) fn create_vrf(&mut self, name: &str, vrf: &Vrf) -> Result<(), String> {
+        let table = Table::new(&self.domain, Some(name.to_owned()), vrf.table).map_err(|error| error.to_string())?;
+        let place = self.routing.iter().position(Option::is_none).unwrap_or(self.routing.len());
+        if place == self.routing.len() {
+            self.routing.push(None);
+        }
+        if let Some(slot) = self.routing.get_mut(place) {
+            *slot = Some(table);
+        }
+        self.vrf_places.insert(name.to_owned(), place as u32);
+        self.show_tables();
+        Ok(())
+    }
+
+    /// Takes a table away in which nothing is left.
+    pub(crate) fn delete_vrf(&mut self, name: &str) {
+        let Some(place) = self.vrf_places.remove(name) else { return };
+        if let Some(slot) = self.routing.get_mut(place as usize) {
+            debug_assert!(slot.as_ref().is_none_or(Table::is_empty), "the plan empties a table before it goes");
+            *slot = None;
+        }
+        while self.routing.last().is_some_and(Option::is_none) {
+            self.routing.pop();
+        }
+        self.show_tables();
+    }
+
+    /// Gives a table another number; nothing in it changes.
+    pub(crate) fn change_vrf(&mut self, name: &str, to: &Vrf) {
+        let place = self.vrf_places.get(name).copied().unwrap_or(0);
+        if let Some(table) = self.routing.get_mut(place as usize).and_then(Option::as_mut).filter(|_| place > 0) {
+            table.number = to.table;
+        }
+    }
+
+    /// Puts the forwarding tables into the master tables. A place that is free shows the default table: no
+    /// interface carries it.
+    fn show_tables(&mut self) {
+        let Some(default) = self.routing.first().and_then(Option::as_ref) else { return };
+        let fill = |place: &Option<Table>| {
+            let table = place.as_ref().unwrap_or(default);
+            (table.fib4.fib().clone(), table.fib6.fib().clone())
+        };
+        (self.tables.fib4, self.tables.fib6) = self.routing.iter().map(fill).unzip();
+        self.stale = true;
+    }
+
+    /// Publishes what changed, if anything did, and then the routes that waited for it.
+    pub(crate) fn settle(&mut self) -> Result<(), String> {
+        if self.stale || self.nexthops.is_changed() {
+            self.publish();
+        }
+        let mut result = Ok(());
+        for Waiting { table, prefix, source, group } in std::mem::take(&mut self.waiting_routes) {
+            result = result.and(self.set_route(table, prefix, source, group));
+        }
+        self.forget_leaving_members();
+        self.close_leaving();
+        result
+    }
+
+    /// As [`Control::settle`], where nobody waits for the result.
+    pub(crate) fn settle_or_log(&mut self) {
+        if let Err(error) = self.settle() {
+            tracing::error!("{error}");
+        }
+    }
+
+    /// Adds a route, at once when workers know its group, else with the next [`Control::settle`]: so
+    /// a thousand routes of one change need one publication.
+    pub(crate) fn set_route_soon(&mut self, table: u32, prefix: IpNet, source: RouteSource, group: u32) -> Result<(), String> {
+        if self.waiting_routes.is_empty() && !self.nexthops.is_changed() {
+            return self.set_route(table, prefix, source, group);
+        }
+        self.waiting_routes.push(Waiting { table, prefix, source, group });
+        Ok(())
+    }
+
+    /// The group that consists of one adjacency.
+    pub(crate) fn single(&mut self, adjacency: u32) -> u32 {
+        Group::new([Path::to(adjacency)]).ok().and_then(|group| self.nexthops.acquire(group).ok()).unwrap_or(weir_fib::DROP)
+    }
+
+    /// Adds a route or replaces the one of the same source; takes effect at once. The group must be
+    /// published already.
+    fn set_route(&mut self, table: u32, prefix: IpNet, source: RouteSource, group: u32) -> Result<(), String> {
+        let Some(routes) = self.routing.get_mut(table as usize).and_then(Option::as_mut) else {
+            self.nexthops.release(group);
+            return Err(format!("route {prefix}: its table is gone"));
+        };
+        match routes.set(prefix, source, group) {
+            Ok(Some(old)) => self.nexthops.release(old),
+            Ok(None) => {}
+            Err(error) => {
+                self.nexthops.release(group);
+                return Err(format!("route {prefix}: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the route of a source away; what it hid shows again.
+    pub(crate) fn unset_route(&mut self, table: u32, prefix: IpNet, source: RouteSource) {
+        if !self.waiting_routes.is_empty() {
+            self.settle_or_log();
+        }
+        let Some(routes) = self.routing.get_mut(table as usize).and_then(Option::as_mut) else { return };
+        match routes.unset(prefix, source) {
+            Ok(Some(old)) => self.nexthops.release(old),
+            Ok(None) => {}
+            Err(error) => tracing::error!("route {prefix}: {error}"),
+        }
+    }
+}
