@@ -68,7 +68,13 @@ impl Control {
 
     /// Until the port is closed.
     pub(crate) fn run(mut self) {
-        while !self.shared.stop.load(Ordering::Acquire) {
+        loop {
+            // The bell first: whoever stops us says so before ringing, so that a ring that is heard here is not
+            // lost with what it was for.
+            bell::quiet(self.shared.event().as_fd());
+            if self.shared.stop.load(Ordering::Acquire) {
+                break;
+            }
             self.turn();
             self.sleep();
         }
@@ -83,7 +89,6 @@ impl Control {
     }
 
     fn turn(&mut self) {
-        bell::quiet(self.shared.event().as_fd());
         self.look_after_graves();
         self.begin();
         if let Phase::Up(_, link) = &self.phase
