@@ -225,5 +225,6 @@ fn readers_see_what_some_writer_meant() {
     });
     let held = table.entries().count();
     assert_eq!(table.learned() as usize, held, "the count is exact when all is quiet");
-    assert!(held <= 600 && held > 0);
+    // Whether any is left depends on who came last, the learners or the one that takes away.
+    assert!(held <= 600);
 }

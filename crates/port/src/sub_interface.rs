@@ -122,6 +122,9 @@ impl SubInterface {
         let pop = pop.min(encapsulation.count() as u8);
         let mut own = encapsulation.tags();
         own.len = pop * TAG_LEN as u8;
+        if let Some(others) = own.bytes.get_mut(usize::from(own.len)..) {
+            others.fill(0);
+        }
         SubInterface { parent, encapsulation, input: TagChange { pop, push }, output: TagChange { pop: push.count() as u8, push: own } }
     }
 }
