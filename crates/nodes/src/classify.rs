@@ -111,7 +111,7 @@ impl Classifier {
             permitted[place % VECTOR] = filter.settle(worker, rule, bytes);
         }
         for (key, (place, rule)) in six.keys.iter().zip(six.answers()) {
-            if rule == NO_RULE && is_discovery(key) {
+            if rule == NO_RULE && is_discovery(key) && packets.get(place).is_some_and(|packet| came_by_no_router(packet, &l3)) {
                 continue;
             }
             let bytes = packets.get(place).map_or(0, Pkt::total_len);
@@ -124,6 +124,12 @@ impl Classifier {
 /// Neighbour discovery (RFC 4861 4): no term need permit it, as none need permit ARP.
 fn is_discovery(key: &Key6) -> bool {
     key.protocol() == IpProtocol::ICMP6 && matches!(key.upper(), Upper::Ports(133..=136, 0))
+}
+
+/// A hop limit of 255, which no router passes on (RFC 4861 3.1): else whoever is far away could get past a list in
+/// the name of discovery.
+fn came_by_no_router(packet: &Pkt, l3: impl Fn(&Pkt) -> Option<usize>) -> bool {
+    l3(packet).and_then(|offset| packet.data().get(offset + 7)) == Some(&255)
 }
 
 /// Caches under seeds that nobody outside can know.

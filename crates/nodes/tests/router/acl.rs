@@ -117,3 +117,16 @@ fn requests_for_addresses_pass_a_list_that_denies_all() {
     assert!(router.send(WEST, &build::udp4(&through("10.0.2.2"), &[1; 40])).is_empty());
     router.balance();
 }
+
+#[test]
+fn only_a_neighbour_gets_past_a_list_by_discovery() {
+    for (hop_limit, passes) in [(255, true), (254, false), (64, false)] {
+        let mut router = Router::default();
+        bind(&mut router, WEST, Feature::AclIn, vec![from(Action::Permit, "0.0.0.0/0")]);
+        let mut ends = through6("2001:db8:2::2");
+        ends.hop_limit = hop_limit;
+        assert_eq!(router.send(WEST, &build::echo6(&ends, 135, 0, 0, &[0; 20])).len(), usize::from(passes), "{hop_limit}");
+        assert_eq!(router.dropped(DropReason::AclDenied), u64::from(!passes));
+        router.balance();
+    }
+}
