@@ -43,6 +43,7 @@ fn fit(config: &mut Config, step: &Step) -> Option<()> {
         Step::SetDescription { interface, from, to } => set(&mut interfaces.get_mut(interface)?.description, from, to),
         Step::SetMac { interface, from, to } => set(&mut interfaces.get_mut(interface)?.mac, from, to),
         Step::SetMtu { interface, from, to } => set(&mut interfaces.get_mut(interface)?.mtu, from, to),
+        Step::SetRouterAdvertisements { interface, from, to } => set(&mut interfaces.get_mut(interface)?.router_advertisements, from, to),
         Step::SetPlacement { interface, from, to } => set(&mut interfaces.get_mut(interface)?.rx_queue_workers, from, to),
         Step::SetState { interface, from, to } => set(&mut interfaces.get_mut(interface)?.state, from, to),
         Step::SetVrf { interface, from, to } => {

@@ -15,7 +15,7 @@ use crate::access_list::{AccessList, Binding, Family, Octets, Ports, PrefixList,
 use crate::bond::{Bond, BondMode, LacpRate, LoadBalance};
 use crate::bridge::{Bridge, SplitHorizon, StaticMac};
 use crate::device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
-use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, Via, Vrf, is_link_local};
+use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Via, Vrf, is_link_local};
 use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256};
 use crate::settings::{Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Role, SflowEncoding, Tls, Token};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
@@ -217,6 +217,10 @@ impl Dice {
             let Some((owner, host)) = owner else { continue };
             let Some(interface) = config.interfaces.get_mut(&name(*owner)) else { continue };
             let six = subnet % 2 == 1;
+            if six && !interface.is_loopback() && (*host + small(subnet)).is_multiple_of(2) {
+                let interval = 100 + 500 * u16::from(*host % 2);
+                interface.router_advertisements = Some(RouterAdvertisements { interval, managed: *host == 0, ..Default::default() });
+            }
             let host_of = |last: u8| -> IpAddr {
                 match six {
                     false => Ipv4Addr::new(10, 0, small(subnet), last).into(),

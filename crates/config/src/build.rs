@@ -18,7 +18,7 @@ use crate::access_list::{self, AccessList, Binding, PrefixList, Term, TermAction
 use crate::bond::Bond;
 use crate::device::{Device, Memif, Stream};
 use crate::findings::Segment;
-use crate::model::{Config, Interface, NeighborKey, Path, RouteKey, Via, Vrf};
+use crate::model::{Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Via, Vrf};
 use crate::scalar::{MacAddr, decimal};
 use crate::settings::{Api, Buffers, Collector, History, Listen, Logging, Metrics, Sflow, Tls, Token, Workers};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
@@ -207,7 +207,18 @@ fn interface(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> I
     interface.mtu = number(node, "mtu").unwrap_or(interface.mtu);
     interface.rx_queue_workers = items(node, "rx-queue-workers").map(|(_, node)| node.text().and_then(decimal).unwrap_or(0)).collect();
     interface.addresses = own_addresses(node, "interfaces", name, addresses);
+    interface.router_advertisements = node.value("router-advertisements").map(router_advertisements);
     interface
+}
+
+fn router_advertisements(node: &Node<'_>) -> RouterAdvertisements {
+    let usual = RouterAdvertisements::default();
+    RouterAdvertisements {
+        interval: number(node, "interval").unwrap_or(usual.interval),
+        lifetime: number(node, "lifetime").unwrap_or(usual.lifetime),
+        managed: truth(node, "managed").unwrap_or_default(),
+        other: truth(node, "other").unwrap_or_default(),
+    }
 }
 
 fn own_addresses(node: &Node<'_>, section: &'static str, name: &str, all: &mut Vec<AddressItem>) -> BTreeSet<IpNet> {

@@ -244,6 +244,11 @@ pub(crate) static KEYS: &[Key] = &[
     key("interfaces.*.sflow", Truth, "false", "true", "Whether received packets are sampled."),
     key("interfaces.*.rx-queue-workers", List(0, 64), "[]", "[0, 1]", "The worker of receive queue 0, 1, …; queues beyond the list are placed by the router."),
     key("interfaces.*.rx-queue-workers[]", Whole(0, 63), "", "0", "A worker, counted from 0."),
+    key("interfaces.*.router-advertisements", Section, "", "{interval: 200, lifetime: 600}", "Advertise this router to the hosts on the link (RFC 4861); not done when absent. Hosts then make themselves addresses of the interface's IPv6 subnets of 64 bits, and take it for a default router."),
+    key("interfaces.*.router-advertisements.interval", Whole(4, 1800), REQUIRED, "200", "The most seconds between two advertisements; the least are a third of it."),
+    key("interfaces.*.router-advertisements.lifetime", Whole(0, 9000), "1800", "600", "Seconds that hosts may take it for a default router after each; 0 = never, else not below `interval`."),
+    key("interfaces.*.router-advertisements.managed", Truth, "false", "true", "Whether hosts are told to ask DHCPv6 for addresses."),
+    key("interfaces.*.router-advertisements.other", Truth, "false", "true", "Whether hosts are told to ask DHCPv6 for other settings."),
     lacks("interfaces.*.lcp"),
     lacks("interfaces.*.unnumbered"),
     lacks("interfaces.*.mpls"),
@@ -554,6 +559,9 @@ pub(crate) mod tests {
             "interfaces.*.sub-interfaces.*.tag-rewrite" => {
                 let outer = if row.name().starts_with("dot1") { "" } else { ", dot1q: 5" };
                 format!("interfaces: {{xe0: {{sub-interfaces: {{100: {{tag-rewrite: {{pop: 1{outer}, KEY}}}}}}}}}}")
+            }
+            "interfaces.*.router-advertisements" => {
+                "interfaces: {xe0: {addresses: ['2001:db8::1/64'], router-advertisements: {interval: 600, KEY}}}".to_owned()
             }
             "loopbacks.*" => "loopbacks: {loop0: {KEY}}\nvrfs: {red: {table: 10}}".to_owned(),
             "vrfs.*" => "vrfs: {red: {table: 10, KEY}}".to_owned(),

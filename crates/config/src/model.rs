@@ -168,6 +168,29 @@ pub struct Interface {
     /// The worker of receive queue 0, 1, …; queues beyond the list are placed by the router.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rx_queue_workers: Vec<u16>,
+    /// What hosts on the link are told of this router; nothing when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub router_advertisements: Option<RouterAdvertisements>,
+}
+
+/// What hosts are told of a router, and how often (RFC 4861 section 6.2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+pub struct RouterAdvertisements {
+    /// The most seconds between two.
+    pub interval: u16,
+    /// Seconds that it may be taken for a default router; 0 = never.
+    pub lifetime: u16,
+    /// Whether addresses come from DHCPv6.
+    pub managed: bool,
+    /// Whether other settings come from DHCPv6.
+    pub other: bool,
+}
+
+impl Default for RouterAdvertisements {
+    fn default() -> Self {
+        Self { interval: 600, lifetime: 1800, managed: false, other: false }
+    }
 }
 
 impl Interface {
@@ -217,6 +240,7 @@ impl Default for Interface {
             sflow: false,
             bond: None,
             rx_queue_workers: Vec::new(),
+            router_advertisements: None,
         }
     }
 }

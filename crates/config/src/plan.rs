@@ -261,6 +261,10 @@ impl Planner<'_> {
             if from.mtu != to.mtu {
                 steps.push(Step::SetMtu { interface: interface(), from: from.mtu, to: to.mtu });
             }
+            if from.router_advertisements != to.router_advertisements {
+                let (from, to) = (from.router_advertisements, to.router_advertisements);
+                steps.push(Step::SetRouterAdvertisements { interface: interface(), from, to });
+            }
             if from.rx_queue_workers != to.rx_queue_workers {
                 let (from, to) = (from.rx_queue_workers.clone(), to.rx_queue_workers.clone());
                 steps.push(Step::SetPlacement { interface: interface(), from, to });

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bridge::{Bridge, BridgeRole, StaticMac};
-use crate::model::{AdminState, Interface, RouteKey, Via, Vrf};
+use crate::model::{AdminState, Interface, RouteKey, RouterAdvertisements, Via, Vrf};
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, LogFormat, LogLevel, Sflow, Workers};
 
@@ -57,6 +57,15 @@ pub enum Step {
         from: Option<MacAddr>,
         /// The new address.
         to: Option<MacAddr>,
+    },
+    /// Change what hosts on the link are told of the router.
+    SetRouterAdvertisements {
+        /// Which interface.
+        interface: String,
+        /// What they were told; nothing when absent.
+        from: Option<RouterAdvertisements>,
+        /// What they are told.
+        to: Option<RouterAdvertisements>,
     },
     /// Change the MTU.
     SetMtu {
@@ -446,6 +455,7 @@ impl Step {
             Self::SetMac { .. } => "set-mac",
             Self::SetMtu { .. } => "set-mtu",
             Self::SetPlacement { .. } => "set-placement",
+            Self::SetRouterAdvertisements { .. } => "set-router-advertisements",
             Self::SetState { .. } => "set-state",
             Self::AddAddress { .. } => "add-address",
             Self::RemoveAddress { .. } => "remove-address",
@@ -488,6 +498,7 @@ impl Step {
             | Self::SetMac { interface, .. }
             | Self::SetMtu { interface, .. }
             | Self::SetPlacement { interface, .. }
+            | Self::SetRouterAdvertisements { interface, .. }
             | Self::SetState { interface, .. }
             | Self::SetVrf { interface, .. }
             | Self::AddAddress { interface, .. }
@@ -526,6 +537,7 @@ impl Step {
             Self::SetMac { interface, from, to } => Self::SetMac { interface, from: to, to: from },
             Self::SetMtu { interface, from, to } => Self::SetMtu { interface, from: to, to: from },
             Self::SetPlacement { interface, from, to } => Self::SetPlacement { interface, from: to, to: from },
+            Self::SetRouterAdvertisements { interface, from, to } => Self::SetRouterAdvertisements { interface, from: to, to: from },
             Self::SetState { interface, from, to } => Self::SetState { interface, from: to, to: from },
             Self::CreateVrf { name, vrf } => Self::DeleteVrf { name, vrf },
             Self::DeleteVrf { name, vrf } => Self::CreateVrf { name, vrf },
@@ -575,6 +587,11 @@ impl fmt::Display for Step {
                 write!(f, "set mac of interface {interface}: {} -> {}", or(from, "device's"), or(to, "device's"))
             }
             Self::SetMtu { interface, from, to } => write!(f, "set mtu of interface {interface}: {from} -> {to}"),
+            Self::SetRouterAdvertisements { interface, to: None, .. } => write!(f, "stop router advertisements on interface {interface}"),
+            Self::SetRouterAdvertisements { interface, to: Some(to), .. } => {
+                let RouterAdvertisements { interval, lifetime, .. } = to;
+                write!(f, "set router advertisements of interface {interface}: interval {interval}, lifetime {lifetime}")
+            }
             Self::SetPlacement { interface, from, to } => {
                 write!(f, "place rx queues of interface {interface} on workers: {from:?} -> {to:?}")
             }

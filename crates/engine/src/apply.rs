@@ -133,7 +133,10 @@ impl Control {
                 self.change_vrf(name, to);
                 Ok(())
             }
-            Step::SetVrf { interface, .. } | Step::SetL2xc { interface, .. } | Step::SetSflow { interface, .. } => {
+            Step::SetVrf { interface, .. }
+            | Step::SetL2xc { interface, .. }
+            | Step::SetSflow { interface, .. }
+            | Step::SetRouterAdvertisements { interface, .. } => {
                 self.refresh(interface);
                 Ok(())
             }

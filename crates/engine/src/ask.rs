@@ -78,7 +78,7 @@ impl Control {
         packet.set_len(EthernetHeader::LEN + length).then_some(packet)
     }
 
-    fn send(&mut self, interface: u32, packet: Option<Pkt>) {
+    pub(crate) fn send(&mut self, interface: u32, packet: Option<Pkt>) {
         let (Some(mut packet), Some(worker)) = (packet, self.workers.first_mut()) else { return };
         packet.set_flags(Flags::ORIGINATED);
         packet.set_interface(interface);

@@ -20,6 +20,7 @@ use weir_port::{LinkState, Port, TxQueue};
 use weir_ring::qsbr::{Domain, Published};
 use weir_wire::{MacAddr, ipv6};
 
+use crate::advertise::Schedule;
 use crate::bonds::Talk;
 use crate::bridges::LiveBridge;
 use crate::capture::Captures;
@@ -118,6 +119,8 @@ pub(crate) struct Control {
     pub(crate) neighbors: NeighborTable,
     /// Own IPv6 addresses, and whether they are ours alone.
     pub(crate) claims: Claims,
+    /// When this router advertises itself.
+    pub(crate) advertisements: Schedule,
     /// Adjacency of each neighbour.
     pub(crate) adjacencies: BTreeMap<Place, u32>,
     pub(crate) interfaces: BTreeMap<String, Attached>,
@@ -235,6 +238,7 @@ impl Control {
             table: self.place_of_vrf(wanted.vrf.as_deref()).unwrap_or(0),
             addresses: own4.into(),
             addresses6: free.map(|(address, len)| (u128::from(*address), *len)).collect(),
+            advertises: wanted.router_advertisements.is_some(),
             tentative6: tentative.map(|(address, _)| u128::from(*address)).collect(),
             features,
             rx_taps,
@@ -314,8 +318,8 @@ impl Control {
             }
             Event::Wanted { .. } | Event::Heard { .. } => {}
             Event::Duplicate { interface, address, mac } => self.duplicate(interface, address, mac),
-            // This router does not advertise itself.
-            Event::RouterWanted { .. } | Event::Lacp { .. } => {}
+            Event::RouterWanted { interface } => self.advertisements.asked(interface, now),
+            Event::Lacp { .. } => {}
         }
     }
 

@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advertise;
 mod apply;
 mod ask;
 mod bonds;

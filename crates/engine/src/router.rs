@@ -18,6 +18,7 @@ use weir_ring::spsc;
 use weir_telemetry::capture::CaptureTap;
 use weir_telemetry::sampler::{RING, Sampler, Settings};
 
+use crate::advertise::Schedule;
 use crate::apply::{Applied, ApplyError};
 use crate::bridges::AGEING_INTERVAL;
 use crate::changes::{Desk, Startup};
@@ -426,6 +427,7 @@ fn make_control(
         blackhole,
         neighbors: NeighborTable::default(),
         claims: Claims::default(),
+        advertisements: Schedule::default(),
         adjacencies: Default::default(),
         interfaces: Default::default(),
         bridges: BTreeMap::new(),
@@ -475,6 +477,7 @@ impl Control {
             self.tick_neighbors();
             self.tick_bonds();
             self.tick_claims();
+            self.tick_advertisements();
             self.take_traces();
             self.domain.reclaim();
         }

@@ -19,6 +19,7 @@ impl Rules<'_, '_> {
         self.vrfs_exist();
         self.same_address_twice();
         self.overlapping_subnets();
+        self.advertisements();
         let subnets = Subnets::of(&self.candidate.config);
         let candidate = self.candidate;
         let addresses = candidate.addresses.iter().filter(|it| !is_link_local(it.net.addr()));
@@ -86,6 +87,29 @@ impl Rules<'_, '_> {
                 let at = &it.path();
                 let help = format!("interface `{earlier}` has it already; remove one of them");
                 self.error(at, format!("the address {} is used twice", net.addr()), "the second one", help);
+            }
+        }
+    }
+
+    /// Who advertises itself takes part in IPv6, and is taken for a router until it does so again, at the least
+    /// (RFC 4861 section 6.2.1).
+    fn advertisements(&mut self) {
+        for (name, interface) in &self.candidate.config.interfaces {
+            let Some(settings) = interface.router_advertisements else { continue };
+            if !interface.has_ipv6() && !self.findings.any_broken("interfaces.*.addresses") {
+                let help = "give it one under `addresses`, or take `router-advertisements` out".to_owned();
+                self.warning(
+                    at!["interfaces", name.as_str(), "router-advertisements"],
+                    format!("the interface `{name}` has no IPv6 address"),
+                    "nothing to advertise",
+                    help,
+                );
+            }
+            if settings.lifetime != 0 && settings.lifetime < settings.interval {
+                let message = format!("the lifetime {} is below the interval {}", settings.lifetime, settings.interval);
+                let help = format!("set it to {} or more, or to 0", settings.interval);
+                let at = at!["interfaces", name.as_str(), "router-advertisements", "lifetime"];
+                self.error(at, message, "would end before the next advertisement", help);
             }
         }
     }
