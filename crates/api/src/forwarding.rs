@@ -158,6 +158,10 @@ pub enum Adjacency {
     Local,
     /// Dropped, as asked.
     Drop,
+    /// Dropped, and the sender told that the destination is unreachable.
+    Unreachable,
+    /// Dropped, and the sender told that it may not go there.
+    Prohibit,
     /// Dropped: the interface is down.
     Down,
 }
@@ -170,6 +174,8 @@ impl std::fmt::Display for Adjacency {
             Self::Glean => "glean",
             Self::Local => "local",
             Self::Drop => "drop",
+            Self::Unreachable => "unreachable",
+            Self::Prohibit => "prohibit",
             Self::Down => "down",
         })
     }

@@ -52,6 +52,7 @@ fn fit(config: &mut Config, step: &Step) -> Option<()> {
         }
         Step::SetL2xc { interface, from, to } => set(&mut interfaces.get_mut(interface)?.l2xc, from, to),
         Step::SetAcl { interface, from, to } => set(&mut interfaces.get_mut(interface)?.acl, from, to),
+        Step::SetUrpf { interface, from, to } => set(&mut interfaces.get_mut(interface)?.urpf, from, to),
         Step::SetSflow { interface, from, to } => set(&mut interfaces.get_mut(interface)?.sflow, from, to),
         Step::SetBond { interface, from, to } => set(&mut interfaces.get_mut(interface)?.bond, from, to),
         Step::AddAddress { interface, address } => done(interfaces.get_mut(interface)?.addresses.insert(*address)),
@@ -155,6 +156,7 @@ impl Interface {
             addresses: std::collections::BTreeSet::new(),
             l2xc: None,
             acl: crate::access_list::Binding::default(),
+            urpf: None,
             sflow: false,
             bond: None,
             ..self.clone()

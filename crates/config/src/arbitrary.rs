@@ -15,7 +15,7 @@ use crate::access_list::{AccessList, Binding, Family, Octets, Ports, PrefixList,
 use crate::bond::{Bond, BondMode, LacpRate, LoadBalance};
 use crate::bridge::{Bridge, SplitHorizon, StaticMac};
 use crate::device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
-use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Via, Vrf, is_link_local};
+use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Urpf, Via, Vrf, is_link_local};
 use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256};
 use crate::settings::{Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Role, SflowEncoding, Tls, Token};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
@@ -201,6 +201,7 @@ impl Dice {
             device: device.or((index == 5).then_some(Device::Null)),
             mtu: if mtu.is_multiple_of(2) { 1500 } else { large },
             state: if state.is_multiple_of(3) { AdminState::Down } else { AdminState::Up },
+            urpf: [None, Some(Urpf::Loose), Some(Urpf::Strict)].get(usize::from(sflow / 2 % 4)).copied().flatten(),
             sflow: sflow.is_multiple_of(2),
             description: self.text(text),
             mac: mac.is_multiple_of(3).then_some(MacAddr([2, 0, 0, 1, small(index), mac])),
@@ -614,5 +615,11 @@ fn via(reachable: &[Reachable], first: u8, second: u8) -> Via {
         Some(Path { next_hop: address, interface: named.then_some(interface), weight: 1 + dice % 2 })
     };
     let by_hop: BTreeMap<IpAddr, Path> = [path(first), path(second)].into_iter().flatten().map(|path| (path.next_hop, path)).collect();
-    if by_hop.is_empty() || first.is_multiple_of(5) { Via::Blackhole } else { Via::Paths(by_hop.into_values().collect()) }
+    match first % 10 {
+        0 => Via::Blackhole,
+        1 if second.is_multiple_of(2) => Via::Unreachable,
+        2 if second.is_multiple_of(2) => Via::Prohibit,
+        _ if by_hop.is_empty() => Via::Blackhole,
+        _ => Via::Paths(by_hop.into_values().collect()),
+    }
 }

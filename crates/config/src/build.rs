@@ -61,7 +61,8 @@ impl AddressItem {
 pub(crate) struct RouteItem {
     pub(crate) item: usize,
     pub(crate) key: RouteKey,
-    pub(crate) blackhole: bool,
+    /// A word that stands for no next hop.
+    pub(crate) nowhere: Option<Via>,
     /// Paths with the items of their list; none when `via` is one address.
     pub(crate) paths: Vec<(Option<usize>, Path)>,
 }
@@ -95,7 +96,7 @@ impl Candidate {
 
 impl RouteItem {
     fn into_via(self) -> Via {
-        if self.blackhole { Via::Blackhole } else { Via::Paths(self.paths.into_iter().map(|(_, path)| path).collect()) }
+        self.nowhere.unwrap_or_else(|| Via::Paths(self.paths.into_iter().map(|(_, path)| path).collect()))
     }
 }
 
@@ -200,6 +201,7 @@ fn interface(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> I
         vrf: text(node, "vrf"),
         l2xc: text(node, "l2xc"),
         acl: node.value("acl").map(binding).unwrap_or_default(),
+        urpf: word(node, "urpf"),
         sflow: truth(node, "sflow").unwrap_or_default(),
         state: word(node, "state").unwrap_or_default(),
         ..Interface::default()
@@ -358,9 +360,9 @@ fn stream(node: &Node<'_>) -> Option<Stream> {
 fn route(item: usize, node: &Node<'_>) -> Option<RouteItem> {
     let prefix = node.value("prefix")?.text().and_then(|text| value::prefix(text).ok())?;
     let via = node.value("via");
-    let blackhole = via.and_then(Node::text) == Some("blackhole");
+    let nowhere = via.and_then(Node::text).and_then(Via::of_word);
     let paths = via.map(paths).unwrap_or_default();
-    Some(RouteItem { item, key: RouteKey { vrf: text(node, "vrf"), prefix }, blackhole, paths })
+    Some(RouteItem { item, key: RouteKey { vrf: text(node, "vrf"), prefix }, nowhere, paths })
 }
 
 fn paths(via: &Node<'_>) -> Vec<(Option<usize>, Path)> {

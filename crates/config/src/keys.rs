@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Named(Names),
     /// Items, from `0` to `1` of them.
     List(usize, usize),
-    /// One next hop, a list of them, or `blackhole`.
+    /// One next hop, a list of them, or a word for none.
     Via,
     /// A whole number from `0` to `1`.
     Whole(u64, u64),
@@ -241,6 +241,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("interfaces.*.acl.input[]", AccessListName, "", "web", "A list under `acls`."),
     key("interfaces.*.acl.output", List(0, 16), "[]", "[web]", "Lists for packets that go out."),
     key("interfaces.*.acl.output[]", AccessListName, "", "web", "A list under `acls`."),
+    key("interfaces.*.urpf", Word(&["loose", "strict"]), "", "strict", "Unicast reverse path forwarding (RFC 3704): drop what comes in from a source to which no route leads back (`loose`; the default route counts, a `blackhole` one does not) or none by this interface (`strict`; each path of a route counts). Not looked at when absent."),
     key("interfaces.*.sflow", Truth, "false", "true", "Whether received packets are sampled."),
     key("interfaces.*.rx-queue-workers", List(0, 64), "[]", "[0, 1]", "The worker of receive queue 0, 1, …; queues beyond the list are placed by the router."),
     key("interfaces.*.rx-queue-workers[]", Whole(0, 63), "", "0", "A worker, counted from 0."),
@@ -360,7 +361,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("routes[]", Section, "", "{prefix: 0.0.0.0/0, via: 192.0.2.254}", "One route."),
     key("routes[].vrf", VrfName, "", "red", "The table it is in; the default one when absent."),
     key("routes[].prefix", Prefix, REQUIRED, "198.51.100.0/24", "What it is for, without host bits."),
-    key("routes[].via", Via, REQUIRED, "192.0.2.254", "Where it leads: the address of a next hop, a list of several that share the flows, or `blackhole`. Each next hop lies in a connected subnet of the table; that of an IPv4 route may be IPv6 (RFC 8950)."),
+    key("routes[].via", Via, REQUIRED, "192.0.2.254", "Where it leads: the address of a next hop, a list of several that share the flows, or `blackhole` (dropped), `unreachable` or `prohibit` (dropped, and the sender told: ICMP host unreachable or communication prohibited, ICMPv6 no route or prohibited). Each next hop lies in a connected subnet of the table; that of an IPv4 route may be IPv6 (RFC 8950)."),
     key("routes[].via[]", Section, "", "{next-hop: 192.0.2.254, weight: 2}", "One next hop of several."),
     key("routes[].via[].next-hop", Neighbor, REQUIRED, "192.0.2.254", "Its address."),
     key("routes[].via[].interface", InterfaceName, "", "xe0", "The interface it is behind; found by its subnet when absent. A link-local next hop needs it."),
@@ -464,7 +465,7 @@ impl Kind {
             Self::Named(Names::Numbered(word, last)) => format!("sections by name, `{word}0` to `{word}{last}`"),
             Self::List(0, most) => format!("a list of at most {most}"),
             Self::List(least, most) => format!("a list of {least} to {most}"),
-            Self::Via => "an address, a list of next hops, or `blackhole`".into(),
+            Self::Via => "an address, a list of next hops, `blackhole`, `unreachable` or `prohibit`".into(),
             Self::Whole(0, u64::MAX) => "a whole number".into(),
             Self::Whole(low, high) => format!("a whole number from {low} to {high}"),
             Self::PowerOfTwo(low, high) => format!("a power of two from {low} to {high}"),

@@ -59,7 +59,7 @@ pub use diagnostic::{Diagnostic, Excerpt, Severity};
 pub use diff::diff;
 pub use dump::to_yaml;
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-pub use model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Via, Vrf, is_link_local};
+pub use model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Urpf, Via, Vrf, is_link_local};
 pub use plan::{Plan, PlannedStep, plan};
 pub use reference::reference;
 pub use scalar::{Ipv4Range, MacAddr, NotAValue, PortRange, Sha256};

@@ -160,6 +160,9 @@ pub struct Interface {
     /// The access lists that its packets pass.
     #[serde(skip_serializing_if = "Binding::is_empty")]
     pub acl: Binding,
+    /// How strictly the way back to the sources of what comes in is looked at; not at all when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub urpf: Option<Urpf>,
     /// Whether received packets are sampled.
     pub sflow: bool,
     /// The bond that it is a member of. The file says it of the bond, under `bondethernets`.
@@ -237,11 +240,31 @@ impl Default for Interface {
             addresses: BTreeSet::new(),
             l2xc: None,
             acl: Binding::default(),
+            urpf: None,
             sflow: false,
             bond: None,
             rx_queue_workers: Vec::new(),
             router_advertisements: None,
         }
+    }
+}
+
+/// How strictly the way back to a packet's source is looked at (RFC 3704).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Urpf {
+    /// A route must lead there, the default route if there is no other.
+    Loose,
+    /// One must leave by the interface that the packet came in by.
+    Strict,
+}
+
+impl std::fmt::Display for Urpf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Loose => "loose",
+            Self::Strict => "strict",
+        })
     }
 }
 
@@ -271,15 +294,38 @@ pub enum Via {
     /// Packets are dropped, counted.
     #[serde(rename = "blackhole")]
     Blackhole,
+    /// Packets are dropped, and their senders told that the destination is unreachable.
+    #[serde(rename = "unreachable")]
+    Unreachable,
+    /// Packets are dropped, and their senders told that they may not go there.
+    #[serde(rename = "prohibit")]
+    Prohibit,
     /// To one of these, chosen by flow.
     #[serde(untagged)]
     Paths(Vec<Path>),
+}
+
+impl Via {
+    /// The words of the file for routes that lead nowhere.
+    pub(crate) const WORDS: [&'static str; 3] = ["blackhole", "unreachable", "prohibit"];
+
+    /// What such a word stands for.
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        match word {
+            "blackhole" => Some(Self::Blackhole),
+            "unreachable" => Some(Self::Unreachable),
+            "prohibit" => Some(Self::Prohibit),
+            _ => None,
+        }
+    }
 }
 
 impl std::fmt::Display for Via {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Blackhole => f.write_str("blackhole"),
+            Self::Unreachable => f.write_str("unreachable"),
+            Self::Prohibit => f.write_str("prohibit"),
             Self::Paths(paths) => {
                 for (index, path) in paths.iter().enumerate() {
                     let comma = if index == 0 { "" } else { ", " };

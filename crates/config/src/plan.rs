@@ -153,6 +153,9 @@ impl Planner<'_> {
                     self.add(Step::SetBond { interface: name.clone(), from: Some(bond.clone()), to: None });
                 }
             }
+            if let Some(mode) = interface.urpf.filter(|_| is_gone || wanted.is_none_or(|it| it.urpf.is_none())) {
+                self.add(Step::SetUrpf { interface: name.clone(), from: Some(mode), to: None });
+            }
             if interface.sflow && (is_gone || wanted.is_none_or(|it| !it.sflow)) {
                 self.add(Step::SetSflow { interface: name.clone(), from: true, to: false });
             }
@@ -225,6 +228,7 @@ impl Planner<'_> {
         self.sync_l2xc();
         self.sync_bridges();
         self.sync_acls();
+        self.sync_urpf();
         self.sync_shared();
         self.sync_sflow_and_state();
         self.sync_restart();
@@ -335,6 +339,16 @@ impl Planner<'_> {
             let from = self.model.interfaces.get(name).map(|it| it.acl.clone()).unwrap_or_default();
             if from != to.acl {
                 self.add(Step::SetAcl { interface: name.clone(), from, to: to.acl.clone() });
+            }
+        }
+    }
+
+    fn sync_urpf(&mut self) {
+        let wanted = self.wanted;
+        for (name, to) in &wanted.interfaces {
+            let from = self.model.interfaces.get(name).and_then(|it| it.urpf);
+            if from != to.urpf {
+                self.add(Step::SetUrpf { interface: name.clone(), from, to: to.urpf });
             }
         }
     }

@@ -122,7 +122,7 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
         Kind::List(least, most) => list(row, least, most),
         Kind::Via => {
             let several = list(row, 1, 64);
-            object(json!({"anyOf": [{"const": "blackhole"}, pattern(&ip()), several]}))
+            object(json!({"anyOf": [{"enum": crate::model::Via::WORDS}, pattern(&ip()), several]}))
         }
         Kind::Whole(low, high) => object(json!({"type": "integer", "minimum": low, "maximum": high})),
         Kind::PowerOfTwo(low, high) => {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bridge::{Bridge, BridgeRole, StaticMac};
-use crate::model::{AdminState, Interface, RouteKey, RouterAdvertisements, Via, Vrf};
+use crate::model::{AdminState, Interface, RouteKey, RouterAdvertisements, Urpf, Via, Vrf};
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, LogFormat, LogLevel, Sflow, Workers};
 
@@ -184,6 +184,15 @@ pub enum Step {
         from: Option<String>,
         /// The bond that it is a member of from now on.
         to: Option<String>,
+    },
+    /// Look at the way back to sources, otherwise, or no longer.
+    SetUrpf {
+        /// Which interface.
+        interface: String,
+        /// How it was looked at; not at all when absent.
+        from: Option<Urpf>,
+        /// How it is looked at from now on.
+        to: Option<Urpf>,
     },
     /// Start or stop sampling what an interface receives.
     SetSflow {
@@ -435,6 +444,7 @@ impl Step {
             | Self::SetPrefixList { to: None, .. }
             | Self::SetAccessList { to: None, .. }
             | Self::SetBond { to: None, .. }
+            | Self::SetUrpf { to: None, .. }
             | Self::SetSflow { to: false, .. } => Phase::Prune,
             Self::CreateInterface { .. }
             | Self::CreateBridge { .. }
@@ -468,6 +478,7 @@ impl Step {
             Self::SetPrefixList { .. } => "set-prefix-list",
             Self::SetAccessList { .. } => "set-access-list",
             Self::SetBond { .. } => "set-bond",
+            Self::SetUrpf { .. } => "set-urpf",
             Self::SetSflow { .. } => "set-sflow",
             Self::CreateBridge { .. } => "create-bridge",
             Self::DeleteBridge { .. } => "delete-bridge",
@@ -506,6 +517,7 @@ impl Step {
             | Self::SetL2xc { interface, .. }
             | Self::SetAcl { interface, .. }
             | Self::SetBond { interface, .. }
+            | Self::SetUrpf { interface, .. }
             | Self::SetSflow { interface, .. } => format!("interface {interface}"),
             Self::CreateBridge { name: bridge, .. }
             | Self::DeleteBridge { name: bridge, .. }
@@ -550,6 +562,7 @@ impl Step {
             Self::SetPrefixList { name, from, to } => Self::SetPrefixList { name, from: to, to: from },
             Self::SetAccessList { name, from, to } => Self::SetAccessList { name, from: to, to: from },
             Self::SetBond { interface, from, to } => Self::SetBond { interface, from: to, to: from },
+            Self::SetUrpf { interface, from, to } => Self::SetUrpf { interface, from: to, to: from },
             Self::SetSflow { interface, from, to } => Self::SetSflow { interface, from: to, to: from },
             Self::CreateBridge { name, bridge } => Self::DeleteBridge { name, bridge },
             Self::DeleteBridge { name, bridge } => Self::CreateBridge { name, bridge },
@@ -628,6 +641,9 @@ impl fmt::Display for Step {
                 (_, Some(bond)) => write!(f, "add interface {interface} to bond {bond}"),
                 (from, None) => write!(f, "remove interface {interface} from bond {}", or(from, "none")),
             },
+            Self::SetUrpf { interface, from, to } => {
+                write!(f, "set urpf of interface {interface}: {} -> {}", or(from, "off"), or(to, "off"))
+            }
             Self::SetSflow { interface, to, .. } => {
                 write!(f, "{} sflow on interface {interface}", if *to { "enable" } else { "disable" })
             }

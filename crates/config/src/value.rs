@@ -12,6 +12,7 @@ use ipnet::{IpNet, Ipv4Net};
 use crate::access_list::{self, Octets, Ports, Protocol, Scope};
 use crate::diagnostic::quote;
 use crate::keys::{Kind, Names};
+use crate::model::Via;
 use crate::scalar::{Ipv4Range, MacAddr, NotAValue, PortRange, Sha256, decimal};
 use crate::suggest::nearest;
 
@@ -61,7 +62,7 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
         Kind::OwnAddress => own_address(text).map(drop),
         Kind::Prefix => prefix(text).map(drop),
         Kind::Neighbor => neighbor(text).map(drop),
-        Kind::Via if text == "blackhole" => Ok(()),
+        Kind::Via if Via::of_word(text).is_some() => Ok(()),
         Kind::Via => neighbor(text).map(drop),
         Kind::Ip => ip(text).and_then(|address| match address.is_unspecified() {
             true => problem(format!("{} is no one's address", quote(text))),

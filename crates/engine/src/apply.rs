@@ -136,6 +136,7 @@ impl Control {
             Step::SetVrf { interface, .. }
             | Step::SetL2xc { interface, .. }
             | Step::SetSflow { interface, .. }
+            | Step::SetUrpf { interface, .. }
             | Step::SetRouterAdvertisements { interface, .. } => {
                 self.refresh(interface);
                 Ok(())
@@ -503,7 +504,9 @@ impl Control {
         }
         self.carry_out(deeds);
         let group = match via {
-            Via::Blackhole => self.single(self.blackhole),
+            Via::Blackhole => self.single(self.nowhere.blackhole),
+            Via::Unreachable => self.single(self.nowhere.unreachable),
+            Via::Prohibit => self.single(self.nowhere.prohibit),
             Via::Paths(_) => {
                 let path = |(place, weight): &(Place, u8)| {
                     let adjacency = self.adjacencies.get(place).copied().unwrap_or(weir_fib::DROP);

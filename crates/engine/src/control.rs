@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use weir_api::{EventBus, LinkEvent, Timestamp};
-use weir_config::{AdminState, BridgeRole, Config, Device, Subnets, is_link_local};
+use weir_config::{AdminState, BridgeRole, Config, Device, Subnets, Urpf, is_link_local};
 use weir_fib::{Adjacency, AdjacencyKind, NeighborState, NexthopTable};
 use weir_graph::{DropMap, NodeSpec};
 use weir_memif::MemifWatch;
 use weir_nodes::{Entry, Event, Tables, hold_key};
-use weir_port::interface::{Feature, Features, Input, Interface, InterfaceCounters, Kind, Output};
+use weir_port::interface::{Feature, Features, Input, Interface, InterfaceCounters, Kind, Output, ReversePath};
 use weir_port::{LinkState, Port, TxQueue};
 use weir_ring::qsbr::{Domain, Published};
 use weir_wire::{MacAddr, ipv6};
@@ -92,6 +92,24 @@ pub(crate) struct Attached {
     pub(crate) bindings: Bindings,
 }
 
+/// The adjacencies of routes that lead nowhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nowhere {
+    pub(crate) blackhole: u32,
+    pub(crate) unreachable: u32,
+    pub(crate) prohibit: u32,
+}
+
+impl Nowhere {
+    pub(crate) fn new(nexthops: &mut NexthopTable) -> Nowhere {
+        Nowhere {
+            blackhole: nexthops.add_adjacency(Adjacency::blackhole()),
+            unreachable: nexthops.add_adjacency(Adjacency::rejected()),
+            prohibit: nexthops.add_adjacency(Adjacency::prohibited()),
+        }
+    }
+}
+
 /// Everything that the control side owns.
 pub(crate) struct Control {
     pub(crate) clock: Clock,
@@ -115,7 +133,7 @@ pub(crate) struct Control {
     pub(crate) waiting_routes: Vec<Waiting>,
     /// Interfaces that are out of the master tables and closed once workers do not see them.
     pub(crate) leaving: Vec<Attached>,
-    pub(crate) blackhole: u32,
+    pub(crate) nowhere: Nowhere,
     pub(crate) neighbors: NeighborTable,
     /// Own IPv6 addresses, and whether they are ours alone.
     pub(crate) claims: Claims,
@@ -216,6 +234,9 @@ impl Control {
         if acl_output.is_some() {
             features = features.with(Feature::AclOut);
         }
+        if wanted.urpf.is_some() {
+            features = features.with(Feature::Urpf);
+        }
         let sub_interface = wanted.sub_interface().map(|sub| self.tagging(sub));
         let (kind, output) = match (sub_interface, wanted.as_bond()) {
             (Some(_), _) => (Kind::SubInterface, Output::SubInterface),
@@ -239,6 +260,7 @@ impl Control {
             addresses: own4.into(),
             addresses6: free.map(|(address, len)| (u128::from(*address), *len)).collect(),
             advertises: wanted.router_advertisements.is_some(),
+            urpf: wanted.urpf.map(reverse_path),
             tentative6: tentative.map(|(address, _)| u128::from(*address)).collect(),
             features,
             rx_taps,
@@ -505,6 +527,13 @@ impl Control {
         for number in here {
             self.nexthops.set_up(number, up);
         }
+    }
+}
+
+fn reverse_path(mode: Urpf) -> ReversePath {
+    match mode {
+        Urpf::Loose => ReversePath::Loose,
+        Urpf::Strict => ReversePath::Strict,
     }
 }
 

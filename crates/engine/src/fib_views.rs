@@ -70,6 +70,8 @@ impl Control {
             AdjacencyKind::Neighbor => weir_api::Adjacency::Incomplete,
             AdjacencyKind::Local | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => weir_api::Adjacency::Local,
             AdjacencyKind::Glean => weir_api::Adjacency::Glean,
+            AdjacencyKind::Unreachable => weir_api::Adjacency::Unreachable,
+            AdjacencyKind::Prohibit => weir_api::Adjacency::Prohibit,
             // A path ends in the neighbour below its labels.
             AdjacencyKind::Blackhole | AdjacencyKind::Drop | AdjacencyKind::Labelled => weir_api::Adjacency::Drop,
         };

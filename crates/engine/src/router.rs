@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_api::EventBus;
 use weir_buf::{PktCache, PoolError};
 use weir_config::{Config, Idle, LogLevel, Subnets};
-use weir_fib::{Adjacency, NexthopTable};
+use weir_fib::NexthopTable;
 use weir_graph::{DropMap, NodeSpec};
 use weir_nodes::{IcmpLimit, Tables};
 use weir_ring::qsbr::{Domain, Published};
@@ -23,7 +23,7 @@ use crate::apply::{Applied, ApplyError};
 use crate::bridges::AGEING_INTERVAL;
 use crate::changes::{Desk, Startup};
 use crate::clock::Clock;
-use crate::control::Control;
+use crate::control::{Control, Nowhere};
 use crate::dad::Claims;
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
@@ -403,7 +403,7 @@ fn make_control(
 ) -> Result<Control, StartError> {
     let default = Table::new(&domain, None, 0).map_err(|error| StartError::Internal(error.to_string()))?;
     let mut nexthops = NexthopTable::new();
-    let blackhole = nexthops.add_adjacency(Adjacency::blackhole());
+    let nowhere = Nowhere::new(&mut nexthops);
     let (fib4, fib6) = (vec![default.fib4.fib().clone()], vec![default.fib6.fib().clone()]);
     let tables = Tables { fib4, fib6, ..Tables::default() };
     let reader = domain.register().map_err(|error| StartError::Internal(error.to_string()))?;
@@ -424,7 +424,7 @@ fn make_control(
         unshared: std::collections::BTreeSet::new(),
         waiting_routes: Vec::new(),
         leaving: Vec::new(),
-        blackhole,
+        nowhere,
         neighbors: NeighborTable::default(),
         claims: Claims::default(),
         advertisements: Schedule::default(),

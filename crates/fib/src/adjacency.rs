@@ -22,6 +22,10 @@ pub enum AdjacencyKind {
     Glean,
     /// Drops them silently.
     Blackhole,
+    /// Drops them and tells the sender that the destination is unreachable, as the route says.
+    Unreachable,
+    /// Drops them and tells the sender that it may not go there.
+    Prohibit,
     /// Drops them and tells the sender that the network is unreachable.
     Drop,
     /// Pushes labels, then sends them to the neighbour below ([`Adjacency::labelled`]).
@@ -139,7 +143,19 @@ impl Adjacency {
         Adjacency::new(AdjacencyKind::Blackhole, 0, NO_ADDRESS, 0, [0; 6])
     }
 
-    /// An end that tells the sender.
+    /// The end of a route that says so: [`AdjacencyKind::Unreachable`].
+    #[must_use]
+    pub fn rejected() -> Adjacency {
+        Adjacency::new(AdjacencyKind::Unreachable, 0, NO_ADDRESS, 0, [0; 6])
+    }
+
+    /// The end of a route that says so: [`AdjacencyKind::Prohibit`].
+    #[must_use]
+    pub fn prohibited() -> Adjacency {
+        Adjacency::new(AdjacencyKind::Prohibit, 0, NO_ADDRESS, 0, [0; 6])
+    }
+
+    /// An end that tells the sender that there is no route.
     #[must_use]
     pub fn unreachable() -> Adjacency {
         Adjacency::new(AdjacencyKind::Drop, 0, NO_ADDRESS, 0, [0; 6])

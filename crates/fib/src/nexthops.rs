@@ -111,6 +111,16 @@ impl<'a> NexthopView<'a> {
         Some((entry.swap, entry.below.as_deref()?))
     }
 
+    /// As [`Nexthops::buckets`].
+    #[must_use]
+    pub fn buckets(self, group: u32) -> &'a [u32] {
+        match self.groups.get(group as usize) {
+            Some(GroupEntry { buckets: Some(buckets), .. }) => &buckets.table[..(buckets.mask as usize + 1).min(MAX_BUCKETS)],
+            Some(entry) => std::slice::from_ref(&entry.first),
+            None => &[DROP],
+        }
+    }
+
     /// As [`Nexthops::adjacency`].
     #[inline(always)]
     #[must_use]
@@ -166,11 +176,7 @@ impl Nexthops {
     /// The adjacency of each bucket of a group.
     #[must_use]
     pub fn buckets(&self, group: u32) -> &[u32] {
-        match self.groups.get(group as usize) {
-            Some(GroupEntry { buckets: Some(buckets), .. }) => &buckets.table[..(buckets.mask as usize + 1).min(MAX_BUCKETS)],
-            Some(entry) => std::slice::from_ref(&entry.first),
-            None => &[DROP],
-        }
+        self.view().buckets(group)
     }
 }
 

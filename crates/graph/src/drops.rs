@@ -110,6 +110,9 @@ reasons! {
     TtlExpired "ttl-expired" Info "The packet's time to live ended here.";
     NoRoute "no-route" Info "No route covers the destination.";
     Blackhole "blackhole" Info "The route says to drop.";
+    RouteUnreachable "route-unreachable" Info "The route says that the destination is unreachable, and so its sender is told.";
+    RouteProhibited "route-prohibited" Info "The route says that nobody may go there, and so the sender is told.";
+    Urpf "urpf" Warning "No route leads back to the source address, or (strict) none by the interface that the packet came in by.";
     HostUnreachable "host-unreachable" Info "The next hop did not answer.";
     FragmentationNeeded "fragmentation-needed" Info "The packet exceeds the MTU and may not be fragmented.";
     LocalFragment "local-fragment" Info "A fragment for this router itself; they are not reassembled.";

@@ -6,7 +6,7 @@
 
 use weir_buf::Pkt;
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_port::interface::Input;
+use weir_port::interface::{Feature, Input};
 
 use crate::Tables;
 use crate::classify::{Classifier, l3_of};
@@ -19,12 +19,14 @@ pub(crate) struct AclInput {
 const IP4_LOOKUP: Next = Next(0);
 const BRIDGE: Next = Next(1);
 const IP6_LOOKUP: Next = Next(2);
+const IP4_URPF: Next = Next(3);
+const IP6_URPF: Next = Next(4);
 
 impl Node<Tables> for AclInput {
     const SPEC: NodeSpec = NodeSpec {
         name: "acl-input",
         about: "Holds packets that came in against the access lists of their interface.",
-        nexts: &["ip4-lookup", "bridge", "ip6-lookup"],
+        nexts: &["ip4-lookup", "bridge", "ip6-lookup", "ip4-urpf", "ip6-urpf"],
         reasons: &[DropReason::AclDenied, DropReason::InterfaceDown],
     };
 
@@ -47,12 +49,13 @@ impl AclInput {
     #[inline(always)]
     fn pass(&mut self, cx: &Cx<'_, Tables>, interface: u32, packets: &mut [Pkt], verdicts: &mut [Verdict]) {
         let Some(entry) = cx.world.entry(interface) else { return verdicts.fill(Verdict::drop(DropReason::InterfaceDown)) };
+        let looks_back = entry.interface.features.has(Feature::Urpf);
         let onward = match entry.interface.input {
             Input::CrossConnect(out) => {
                 packets.iter_mut().for_each(|packet| packet.set_aux(out));
                 Verdict::OUT
             }
-            Input::Routed => Verdict::to(IP4_LOOKUP),
+            Input::Routed => Verdict::to(if looks_back { IP4_URPF } else { IP4_LOOKUP }),
             Input::Bridge { .. } => Verdict::to(BRIDGE),
             // Such an interface sends nothing here.
             Input::Closed | Input::Unused | Input::Member { .. } => Verdict::drop(DropReason::InterfaceDown),
@@ -68,7 +71,7 @@ impl AclInput {
         if is_routed {
             let six = |packet: &Pkt| packet.l3().first().is_some_and(|first| first >> 4 == 6);
             let permitted = verdicts.iter_mut().zip(packets).filter(|(verdict, packet)| **verdict == onward && six(packet));
-            permitted.for_each(|(verdict, _)| *verdict = Verdict::to(IP6_LOOKUP));
+            permitted.for_each(|(verdict, _)| *verdict = Verdict::to(if looks_back { IP6_URPF } else { IP6_LOOKUP }));
         }
     }
 }

@@ -25,14 +25,20 @@ pub(crate) const TTL_EXPIRED: u16 = 2;
 pub(crate) const FRAGMENTATION_NEEDED: u16 = 3;
 pub(crate) const PORT_UNREACHABLE: u16 = 4;
 pub(crate) const PROTOCOL_UNREACHABLE: u16 = 5;
+pub(crate) const ROUTE_UNREACHABLE: u16 = 6;
+pub(crate) const ROUTE_PROHIBITED: u16 = 7;
 
-const MESSAGES: [Message; 6] = [
+const MESSAGES: [Message; 8] = [
     Message(3, 0, DropReason::NoRoute),
     Message(3, 1, DropReason::HostUnreachable),
     Message(11, 0, DropReason::TtlExpired),
     Message(3, 4, DropReason::FragmentationNeeded),
     Message(3, 3, DropReason::LocalProtocol),
     Message(3, 2, DropReason::LocalProtocol),
+    // As Linux and VPP answer for such routes, so that it can be told from there being none; and RFC 1812
+    // section 5.2.7.1, code 13.
+    Message(3, 1, DropReason::RouteUnreachable),
+    Message(3, 13, DropReason::RouteProhibited),
 ];
 
 /// RFC 1812 4.3.2.3: as much of the packet as fits 576 bytes.
@@ -70,6 +76,8 @@ impl Node<Tables> for Icmp4Error {
             DropReason::TtlExpired,
             DropReason::FragmentationNeeded,
             DropReason::LocalProtocol,
+            DropReason::RouteUnreachable,
+            DropReason::RouteProhibited,
         ],
     };
 

@@ -36,8 +36,10 @@ pub(crate) const UNKNOWN_OPTION: u16 = 8;
 pub(crate) const TOO_LONG_CHAIN: u16 = 9;
 pub(crate) const TOO_MANY_HEADERS: u16 = 10;
 pub(crate) const ROUTING_TYPE: u16 = 11;
+pub(crate) const ROUTE_UNREACHABLE: u16 = 12;
+pub(crate) const ROUTE_PROHIBITED: u16 = 13;
 
-const MESSAGES: [Message; 12] = [
+const MESSAGES: [Message; 14] = [
     Message(icmp6::UNREACHABLE, unreachable::NO_ROUTE, DropReason::NoRoute),
     Message(icmp6::UNREACHABLE, unreachable::BEYOND_SCOPE, DropReason::Ip6BeyondScope),
     Message(icmp6::UNREACHABLE, unreachable::ADDRESS, DropReason::HostUnreachable),
@@ -50,6 +52,9 @@ const MESSAGES: [Message; 12] = [
     Message(icmp6::PARAMETER_PROBLEM, parameter::TOO_LONG_CHAIN, DropReason::Ip6BadExtension),
     Message(icmp6::PARAMETER_PROBLEM, parameter::TOO_MANY_HEADERS, DropReason::Ip6BadExtension),
     Message(icmp6::PARAMETER_PROBLEM, parameter::FIELD, DropReason::Ip6RoutingHeader),
+    // RFC 4443 section 3.1: no route is what such a route says; code 1 is for what an administrator forbids.
+    Message(icmp6::UNREACHABLE, unreachable::NO_ROUTE, DropReason::RouteUnreachable),
+    Message(icmp6::UNREACHABLE, unreachable::PROHIBITED, DropReason::RouteProhibited),
 ];
 
 /// Notes on the packet which message it deserves; the node's verdict sends it here.
@@ -87,6 +92,8 @@ impl Node<Tables> for Icmp6Error {
             DropReason::Ip6BadExtension,
             DropReason::Ip6Option,
             DropReason::Ip6RoutingHeader,
+            DropReason::RouteUnreachable,
+            DropReason::RouteProhibited,
         ],
     };
 

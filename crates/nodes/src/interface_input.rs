@@ -10,7 +10,7 @@
 
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_port::interface::{Feature, Input, Interface};
+use weir_port::interface::{Feature, Features, Input, Interface};
 use weir_port::sub_interface::TagChange;
 
 use crate::eth_input::{Census, ETHERNET, Station, across_one, plain_ip4, route_one};
@@ -20,8 +20,20 @@ use crate::{Tables, each};
 pub(crate) struct InterfaceInput;
 
 /// Where frames go from here and from eth-input.
-pub(crate) const NEXTS: &[&str] =
-    &["ip4-input", "arp-input", "ip4-lookup", "bridge", "ip6-input", "ip6-lookup", "mpls-input", "mpls-lookup", "acl-input", "bond-input"];
+pub(crate) const NEXTS: &[&str] = &[
+    "ip4-input",
+    "arp-input",
+    "ip4-lookup",
+    "bridge",
+    "ip6-input",
+    "ip6-lookup",
+    "mpls-input",
+    "mpls-lookup",
+    "acl-input",
+    "bond-input",
+    "ip4-urpf",
+    "ip6-urpf",
+];
 pub(crate) const IP4_INPUT: Next = Next(0);
 pub(crate) const ARP_INPUT: Next = Next(1);
 pub(crate) const IP4_LOOKUP: Next = Next(2);
@@ -32,15 +44,31 @@ pub(crate) const MPLS_INPUT: Next = Next(6);
 pub(crate) const MPLS_LOOKUP: Next = Next(7);
 pub(crate) const BOND_INPUT: Next = Next(9);
 const ACL_INPUT: Next = Next(8);
+const IP4_URPF: Next = Next(10);
+const IP6_URPF: Next = Next(11);
 
-/// Where a packet goes that would go on to be forwarded: past the access lists of its interface, if it has any.
+/// Where a packet goes that would go on to be forwarded: past the access lists of its interface and the look at its
+/// way back, if there are any.
 #[inline(always)]
 pub(crate) fn past_lists(interface: &Interface, verdict: Verdict) -> Verdict {
-    if !interface.features.has(Feature::AclIn) {
-        return verdict;
+    if !interface.features.any(CHECKS) { verdict } else { past_checks(interface, verdict) }
+}
+
+/// What may stand before a packet is forwarded.
+const CHECKS: Features = Features::EMPTY.with(Feature::AclIn).with(Feature::Urpf);
+
+#[inline(never)]
+fn past_checks(interface: &Interface, verdict: Verdict) -> Verdict {
+    const TO_IP4: Verdict = Verdict::to(IP4_LOOKUP);
+    const TO_IP6: Verdict = Verdict::to(IP6_LOOKUP);
+    const TO_BRIDGE: Verdict = Verdict::to(BRIDGE);
+    let (listed, looked) = (interface.features.has(Feature::AclIn), interface.features.has(Feature::Urpf));
+    match verdict {
+        TO_IP4 | TO_IP6 | TO_BRIDGE | Verdict::OUT if listed => Verdict::to(ACL_INPUT),
+        TO_IP4 if looked => Verdict::to(IP4_URPF),
+        TO_IP6 if looked => Verdict::to(IP6_URPF),
+        _ => verdict,
     }
-    let forwards = [Verdict::to(IP4_LOOKUP), Verdict::to(IP6_LOOKUP), Verdict::to(BRIDGE), Verdict::OUT];
-    if forwards.contains(&verdict) { Verdict::to(ACL_INPUT) } else { verdict }
 }
 
 /// What an earlier node knew of the packet and what is not true of the frame in it.

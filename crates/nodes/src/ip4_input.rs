@@ -6,7 +6,7 @@
 
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_port::interface::Feature;
+use weir_port::interface::{Feature, Features};
 use weir_wire::checksum;
 use weir_wire::{EthernetHeader, Ipv4Header};
 
@@ -16,12 +16,13 @@ pub(crate) struct Ip4Input;
 
 const IP4_LOOKUP: Next = Next(0);
 const ACL_INPUT: Next = Next(1);
+const IP4_URPF: Next = Next(2);
 
 impl Node<Tables> for Ip4Input {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip4-input",
         about: "Validates the IPv4 header, its checksum and its addresses.",
-        nexts: &["ip4-lookup", "acl-input"],
+        nexts: &["ip4-lookup", "acl-input", "ip4-urpf"],
         reasons: &[
             DropReason::Ip4Truncated,
             DropReason::Ip4BadVersion,
@@ -39,7 +40,7 @@ impl Node<Tables> for Ip4Input {
     fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = match check(packet) {
-                Ok(()) => Verdict::to(if is_filtered(cx.world, packet) { ACL_INPUT } else { IP4_LOOKUP }),
+                Ok(()) => Verdict::to(onward(cx.world, packet)),
                 Err(reason) => Verdict::drop(reason),
             };
         }
@@ -47,9 +48,14 @@ impl Node<Tables> for Ip4Input {
     }
 }
 
-/// Whether the packet's interface is bound to an access list for what comes in.
-fn is_filtered(tables: &Tables, packet: &Pkt) -> bool {
-    tables.interface(packet.interface()).is_some_and(|interface| interface.features.has(Feature::AclIn))
+/// Where a sound packet goes, as its interface wants it.
+fn onward(tables: &Tables, packet: &Pkt) -> Next {
+    let features = tables.interface(packet.interface()).map_or(Features::EMPTY, |interface| interface.features);
+    match () {
+        () if features.has(Feature::AclIn) => ACL_INPUT,
+        () if features.has(Feature::Urpf) => IP4_URPF,
+        () => IP4_LOOKUP,
+    }
 }
 
 /// The usual case: no options, right checksum, between two hosts. What passes here and has a fitting

@@ -14,7 +14,7 @@ use weir_fib::{AdjacencyKind, NexthopView};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::Ipv4Header;
 
-use crate::icmp4_error::{NET_UNREACHABLE, complain};
+use crate::icmp4_error::{NET_UNREACHABLE, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, complain};
 use crate::{Tables, each, flow_hash4, ip4_rewrite, mpls};
 
 pub(crate) struct Ip4Lookup {
@@ -156,11 +156,16 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
         AdjacencyKind::Local => Verdict::to(IP4_LOCAL),
         AdjacencyKind::Glean => Verdict::to(IP4_GLEAN),
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
-        AdjacencyKind::Drop | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
-            complain(packet, NET_UNREACHABLE, 0);
-            Verdict::to(ICMP4_ERROR)
-        }
+        AdjacencyKind::Unreachable => told(packet, ROUTE_UNREACHABLE),
+        AdjacencyKind::Prohibit => told(packet, ROUTE_PROHIBITED),
+        AdjacencyKind::Drop | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => told(packet, NET_UNREACHABLE),
     }
+}
+
+/// Its sender hears why it goes no further.
+fn told(packet: &mut Pkt, message: u16) -> Verdict {
+    complain(packet, message, 0);
+    Verdict::to(ICMP4_ERROR)
 }
 
 impl Ip4Lookup {

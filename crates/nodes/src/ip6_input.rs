@@ -22,12 +22,13 @@ pub(crate) struct Ip6Input;
 const IP6_LOOKUP: Next = Next(0);
 const ACL_INPUT: Next = Next(2);
 const IP6_LOCAL: Next = Next(1);
+const IP6_URPF: Next = Next(3);
 
 impl Node<Tables> for Ip6Input {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip6-input",
         about: "Validates the IPv6 header and its addresses.",
-        nexts: &["ip6-lookup", "ip6-local", "acl-input"],
+        nexts: &["ip6-lookup", "ip6-local", "acl-input", "ip6-urpf"],
         reasons: &[
             DropReason::Ip6NotEnabled,
             DropReason::Ip6Truncated,
@@ -47,6 +48,7 @@ impl Node<Tables> for Ip6Input {
             let interface = cx.world.interface(packet.interface());
             *verdict = match check(interface, packet) {
                 Ok(IP6_LOOKUP) if interface.is_some_and(|it| it.features.has(Feature::AclIn)) => Verdict::to(ACL_INPUT),
+                Ok(IP6_LOOKUP) if interface.is_some_and(|it| it.features.has(Feature::Urpf)) => Verdict::to(IP6_URPF),
                 Ok(next) => Verdict::to(next),
                 Err(reason) => Verdict::drop(reason),
             };

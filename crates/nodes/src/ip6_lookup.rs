@@ -15,7 +15,7 @@ use weir_fib::{AdjacencyKind, NexthopView};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::{Ipv6Header, ipv6};
 
-use crate::icmp6_error::{BEYOND_SCOPE, HOP_LIMIT, NO_ROUTE, complain};
+use crate::icmp6_error::{BEYOND_SCOPE, HOP_LIMIT, NO_ROUTE, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, complain};
 use crate::ip4_lookup::Exits;
 use crate::{Tables, each, flow_hash6, ip6_rewrite, mpls};
 
@@ -121,23 +121,22 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
     packet.clear_flags(Flags::PLAIN_IP6);
     match kind {
         AdjacencyKind::Local => Verdict::to(IP6_LOCAL),
-        AdjacencyKind::Neighbor | AdjacencyKind::Labelled | AdjacencyKind::Glean if stays_on_link(packet) => {
-            complain(packet, BEYOND_SCOPE, 0);
-            Verdict::to(ICMP6_ERROR)
-        }
+        AdjacencyKind::Neighbor | AdjacencyKind::Labelled | AdjacencyKind::Glean if stays_on_link(packet) => told(packet, BEYOND_SCOPE),
         AdjacencyKind::Neighbor | AdjacencyKind::Labelled => Verdict::to(IP6_REWRITE),
         // Nobody is asked for on behalf of a packet that may not go on.
-        AdjacencyKind::Glean if ip6_rewrite::is_expired(packet) => {
-            complain(packet, HOP_LIMIT, 0);
-            Verdict::to(ICMP6_ERROR)
-        }
+        AdjacencyKind::Glean if ip6_rewrite::is_expired(packet) => told(packet, HOP_LIMIT),
         AdjacencyKind::Glean => Verdict::to(IP6_GLEAN),
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
-        AdjacencyKind::Drop | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
-            complain(packet, NO_ROUTE, 0);
-            Verdict::to(ICMP6_ERROR)
-        }
+        AdjacencyKind::Unreachable => told(packet, ROUTE_UNREACHABLE),
+        AdjacencyKind::Prohibit => told(packet, ROUTE_PROHIBITED),
+        AdjacencyKind::Drop | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => told(packet, NO_ROUTE),
     }
+}
+
+/// Its sender hears why it goes no further.
+fn told(packet: &mut Pkt, message: u16) -> Verdict {
+    complain(packet, message, 0);
+    Verdict::to(ICMP6_ERROR)
 }
 
 /// Whether a packet may not leave the link it came from.

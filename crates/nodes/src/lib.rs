@@ -51,6 +51,8 @@
 //! What comes in by a member of a bond goes from eth-input to bond-input and back, then as the bond's; LACP goes to
 //! lacp-input. What leaves by a bond passes bond-output, behind sub-interface-output, which chooses the member.
 //!
+//! On interfaces that ask for it, ip4-urpf and ip6-urpf stand before the lookup, behind the access lists.
+//!
 //! [`Tables`] is what they read, [`Event`] what they tell the control side. [`graph`] builds the
 //! graph with the nodes in order. No node allocates, locks, or looks at the clock.
 
@@ -82,6 +84,7 @@ mod ip4_local;
 mod ip4_lookup;
 mod ip4_rewrite;
 mod ip4_straight;
+mod ip4_urpf;
 mod ip6_glean;
 mod ip6_input;
 mod ip6_local;
@@ -89,6 +92,7 @@ mod ip6_lookup;
 mod ip6_options;
 mod ip6_rewrite;
 mod ip6_straight;
+mod ip6_urpf;
 mod lacp_input;
 mod mpls;
 mod nd_input;
@@ -146,6 +150,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(mpls::MplsError::new(icmp))
         .node(mpls::MplsFragment::default())
         .node(acl_input::AclInput::default())
+        .node(ip4_urpf::Ip4Urpf::default())
         .node(ip4_lookup::Ip4Lookup::default())
         .node(ip4_local::Ip4Local)
         .node(ip4_glean::Ip4Glean::default())
@@ -156,6 +161,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(bvi_output::BviOutput)
         .node(sub_interface_output::SubInterfaceOutput)
         .node(ip6_input::Ip6Input)
+        .node(ip6_urpf::Ip6Urpf::default())
         .node(ip6_lookup::Ip6Lookup::default())
         .node(ip6_local::Ip6Local)
         .node(nd_input::NdInput::default())

@@ -109,15 +109,34 @@ pub enum Feature {
     TxTap,
 }
 
+/// How strictly the way back to a packet's source is looked at ([`Feature::Urpf`], RFC 3704).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReversePath {
+    /// Any route must lead there.
+    Loose,
+    /// One must leave by the interface that the packet came in by.
+    Strict,
+}
+
 /// A set of [`Feature`]s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Features(u16);
 
 impl Features {
+    /// None.
+    pub const EMPTY: Features = Features(0);
+
     /// With `feature` in it.
     #[must_use]
     pub const fn with(self, feature: Feature) -> Features {
         Features(self.0 | 1 << feature as u8)
+    }
+
+    /// Whether any of `others` is in it.
+    #[inline(always)]
+    #[must_use]
+    pub const fn any(self, others: Features) -> bool {
+        self.0 & others.0 != 0
     }
 
     /// Whether `feature` is in it.
@@ -257,6 +276,8 @@ pub struct Interface {
     pub advertises: bool,
     /// Whether labelled packets are taken.
     pub mpls: bool,
+    /// How strictly the way back to the sources of what comes in is looked at, if at all.
+    pub urpf: Option<ReversePath>,
     /// What is attached.
     pub features: Features,
     /// Taps on what comes in.
@@ -296,6 +317,7 @@ impl Interface {
             tentative6: [].into(),
             advertises: false,
             mpls: false,
+            urpf: None,
             features: Features::default(),
             rx_taps: 0,
             tx_taps: 0,

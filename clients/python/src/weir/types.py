@@ -39,6 +39,10 @@ Adjacency: TypeAlias = Literal[
     "local",
     # Dropped, as asked.
     "drop",
+    # Dropped, and the sender told that the destination is unreachable.
+    "unreachable",
+    # Dropped, and the sender told that it may not go there.
+    "prohibit",
     # Dropped: the interface is down.
     "down",
 ]

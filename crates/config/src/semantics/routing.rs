@@ -20,6 +20,7 @@ impl Rules<'_, '_> {
         self.same_address_twice();
         self.overlapping_subnets();
         self.advertisements();
+        self.ways_back();
         let subnets = Subnets::of(&self.candidate.config);
         let candidate = self.candidate;
         let addresses = candidate.addresses.iter().filter(|it| !is_link_local(it.net.addr()));
@@ -110,6 +111,17 @@ impl Rules<'_, '_> {
                 let help = format!("set it to {} or more, or to 0", settings.interval);
                 let at = at!["interfaces", name.as_str(), "router-advertisements", "lifetime"];
                 self.error(at, message, "would end before the next advertisement", help);
+            }
+        }
+    }
+
+    /// Only what is routed has a way back.
+    fn ways_back(&mut self) {
+        for (name, interface) in &self.candidate.config.interfaces {
+            if interface.urpf.is_some() && interface.addresses.is_empty() && !self.findings.any_broken("interfaces.*.addresses") {
+                let at = at!["interfaces", name.as_str(), "urpf"];
+                let message = format!("`urpf` has no effect on interface `{name}`, which routes nothing");
+                self.warning(at, message, "", "give it `addresses`, or take `urpf` out".into());
             }
         }
     }

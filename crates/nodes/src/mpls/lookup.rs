@@ -204,7 +204,12 @@ fn by_table(tables: &Tables, packet: &mut Pkt, top: Top, entry: LabelEntry) -> V
             deaggregate(tables, packet, top, end)
         }
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
-        AdjacencyKind::Local | AdjacencyKind::Glean | AdjacencyKind::Drop | AdjacencyKind::Pseudowire => Verdict::drop(DropReason::NoRoute),
+        AdjacencyKind::Local
+        | AdjacencyKind::Glean
+        | AdjacencyKind::Drop
+        | AdjacencyKind::Unreachable
+        | AdjacencyKind::Prohibit
+        | AdjacencyKind::Pseudowire => Verdict::drop(DropReason::NoRoute),
     }
 }
 

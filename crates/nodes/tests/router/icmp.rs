@@ -18,6 +18,8 @@ fn offenders() -> Vec<(Vec<u8>, u8, u8)> {
     vec![
         (build::udp4(&through("8.8.8.8"), &[5; 40]), 3, 0),
         (build::udp4(&through("198.19.1.1"), &[5; 40]), 3, 1),
+        (build::udp4(&through("198.18.1.1"), &[5; 40]), 3, 1),
+        (build::udp4(&through("198.18.2.1"), &[5; 40]), 3, 13),
         (unspoken, 3, 2),
         (build::udp4(&through("10.0.1.1"), &[5; 40]), 3, 3),
         (build::tcp4(&through("10.0.2.1"), 2, &[5; 40]), 3, 3),
@@ -86,7 +88,7 @@ fn each_error_quotes_its_packet_from_the_right_address() {
         assert!(icmp.total <= 576 && got.starts_with(&their_mac(1, 2).0));
     }
     let totals = &router.graph.counters().totals;
-    assert_eq!((totals.originated.get(), totals.dropped.get()), (9, 9));
+    assert_eq!((totals.originated.get(), totals.dropped.get()), (11, 11));
 }
 
 #[test]

@@ -16,4 +16,5 @@ mod nd;
 mod reasons;
 mod rig;
 mod sight;
+mod urpf;
 mod vlan;

@@ -140,6 +140,14 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
             }),
         ),
         ("icmp4-error", NoRoute, west(udp("8.8.8.8"))),
+        ("icmp4-error", RouteUnreachable, west(udp("198.18.1.1"))),
+        ("icmp4-error", RouteProhibited, west(udp("198.18.2.1"))),
+        ("ip4-urpf", Urpf, How::Deed(|router| unrouted(router, &altered("10.0.2.2", |header| header.set_source(ip("8.8.8.8")))))),
+        (
+            "ip6-urpf",
+            Urpf,
+            How::Deed(|router| unrouted(router, &altered6("2001:db8:2::2", |header| header.source = ip6("2001:db8:ffff::1")))),
+        ),
         ("icmp4-error", HostUnreachable, west(udp("198.19.1.1"))),
         ("icmp4-error", TtlExpired, west(altered("10.0.2.2", |header| header.ttl = 1))),
         ("icmp4-error", FragmentationNeeded, west(forbidden)),
@@ -269,6 +277,8 @@ fn ip6_others() -> Vec<(&'static str, DropReason, How)> {
         ),
         ("icmp6-error", NoRoute, west(udp6("2001:db8:ffff::1"))),
         ("icmp6-error", Ip6BeyondScope, west(altered6("2001:db8:2::2", |header| header.source = ip6("fe80::5")))),
+        ("icmp6-error", RouteUnreachable, west(udp6("2001:db8:c1::1"))),
+        ("icmp6-error", RouteProhibited, west(udp6("2001:db8:c2::1"))),
         ("icmp6-error", HostUnreachable, west(udp6("2001:db8:e::1"))),
         ("icmp6-error", LocalProtocol, west(udp6("2001:db8:1::1"))),
         ("icmp6-error", PacketTooBig, west(build::udp6(&through6("2001:db8:2::2"), &[1; 1300]))),
@@ -364,6 +374,12 @@ fn labelled() -> Vec<(&'static str, DropReason, How)> {
 fn denied(router: &mut Router, interface: u32, feature: Feature) {
     crate::acl::bind(router, interface, feature, vec![crate::acl::from(weir_acl::Action::Deny, "0.0.0.0/0")]);
     router.send(WEST, &udp("10.0.2.2"));
+}
+
+/// A packet where its source is looked at.
+fn unrouted(router: &mut Router, frame: &[u8]) {
+    *router = crate::urpf::looking(weir_port::interface::ReversePath::Loose);
+    router.send(WEST, frame);
 }
 
 /// A packet of an interface that is down, and for one that is no more, in front of a node.

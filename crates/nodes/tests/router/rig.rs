@@ -8,7 +8,8 @@
 //!  6 down, 7 without any configuration, 8 routed 10.0.8.1/24 but cannot send (neighbour 10.0.8.2)
 //!
 //!  192.168.0.0/16 via 10.0.2.2          172.16.0.0/16 via 10.0.2.2 (3) and 10.0.3.2 (1)
-//!  198.18.0.0/24 blackhole              198.19.0.0/24 via 10.0.2.9    198.19.1.0/24 via 10.0.2.10
+//!  198.18.0.0/24 blackhole, 198.18.1.0/24 unreachable, 198.18.2.0/24 prohibit
+//!  198.19.0.0/24 via 10.0.2.9    198.19.1.0/24 via 10.0.2.10
 //! ```
 //!
 //! IPv6 beside it, where an interface is routed: 2001:db8:N::1/64 and fe80::N, N being the interface's number,
@@ -16,6 +17,7 @@
 //! 2001:db8:1::dad is still tentative; south advertises itself.
 //!
 //!  2001:db8:a::/48 via 2001:db8:2::2        2001:db8:b::/48 via 2001:db8:2::2 (3) and 2001:db8:3::2 (1)
+//!  2001:db8:c1::/48 unreachable, 2001:db8:c2::/48 prohibit
 //!  2001:db8:c::/48 blackhole                2001:db8:d::/48 via 2001:db8:2::9    2001:db8:e::/48 via 2001:db8:2::10
 //!  2001:db8:f::/48 and 203.0.113.0/24 via fe80::99 on east, which is asked for; 192.0.2.0/24 via 2001:db8:2::2
 //!
@@ -262,11 +264,13 @@ impl Router {
         self.set_neighbor(asked, NeighborState::Incomplete);
         self.set_neighbor(failed, NeighborState::Failed);
         let far = self.nexthops.add_adjacency(Adjacency::neighbor(EAST, address("fe80::99"), mtu, our_mac(EAST).0));
-        let hole = self.nexthops.add_adjacency(Adjacency::blackhole());
+        let [hole, unreachable, prohibited] = self.nowhere();
         for (prefix, paths) in [
             ("2001:db8:a::/48", &[(east, 1)][..]),
             ("2001:db8:b::/48", &[(east, 3), (south, 1)]),
             ("2001:db8:c::/48", &[(hole, 1)]),
+            ("2001:db8:c1::/48", &[(unreachable, 1)]),
+            ("2001:db8:c2::/48", &[(prohibited, 1)]),
             ("2001:db8:d::/48", &[(asked, 1)]),
             ("2001:db8:e::/48", &[(failed, 1)]),
             ("2001:db8:f::/48", &[(far, 1)]),
@@ -276,6 +280,11 @@ impl Router {
         // RFC 8950: IPv4 by IPv6 next hops.
         self.route("203.0.113.0/24".parse().unwrap(), &[(far, 1)]);
         self.route("192.0.2.0/24".parse().unwrap(), &[(east, 1)]);
+    }
+
+    /// The ends of routes that lead nowhere.
+    fn nowhere(&mut self) -> [u32; 3] {
+        [Adjacency::blackhole(), Adjacency::rejected(), Adjacency::prohibited()].map(|end| self.nexthops.add_adjacency(end))
     }
 
     /// Adds a reachable IPv6 neighbour and its host route; returns the adjacency.
@@ -323,11 +332,13 @@ impl Router {
         let failed = self.neighbor(EAST, "10.0.2.10", mtu);
         self.set_neighbor(asked, NeighborState::Incomplete);
         self.set_neighbor(failed, NeighborState::Failed);
-        let hole = self.nexthops.add_adjacency(Adjacency::blackhole());
+        let [hole, unreachable, prohibited] = self.nowhere();
         for (prefix, paths) in [
             ("192.168.0.0/16", &[(east, 1)][..]),
             ("172.16.0.0/16", &[(east, 3), (south, 1)]),
             ("198.18.0.0/24", &[(hole, 1)]),
+            ("198.18.1.0/24", &[(unreachable, 1)]),
+            ("198.18.2.0/24", &[(prohibited, 1)]),
             ("198.19.0.0/24", &[(asked, 1)]),
             ("198.19.1.0/24", &[(failed, 1)]),
         ] {

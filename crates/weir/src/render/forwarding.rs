@@ -60,7 +60,7 @@ pub(crate) fn routes(reply: &Routes, screen: &Screen) -> String {
 fn path_cells(path: &PathReply) -> [Cell; 4] {
     let style = match path.adjacency {
         Adjacency::Complete | Adjacency::Local => Style::Good,
-        Adjacency::Glean | Adjacency::Drop => Style::Plain,
+        Adjacency::Glean | Adjacency::Drop | Adjacency::Unreachable | Adjacency::Prohibit => Style::Plain,
         Adjacency::Incomplete => Style::Warning,
         Adjacency::Down => Style::Bad,
     };

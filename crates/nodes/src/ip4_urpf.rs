@@ -1,0 +1,113 @@
+//! ip4-urpf: does a route lead back to where the packet says it comes from? (RFC 3704, RFC 8704)
+//!
+//! Stands before ip4-lookup, behind the access lists, on interfaces that ask for it; nobody else comes here.
+//! *Strict*: one of the paths back leaves by the interface that the packet came in by; all paths of a group count,
+//! so that a network behind several links is let in on each (RFC 3704 section 2.2). *Loose*: any route leads back,
+//! the default route among them (section 2.4). A route that drops what it gets leads nowhere, and so a blackhole
+//! route for a source drops what comes from there (RFC 5635); an own address is nobody else's.
+//!
+//! Who has no address yet is not in question: what comes from 0.0.0.0 ends at ip4-input.
+
+use weir_buf::{Pkt, VECTOR};
+use weir_fib::{AdjacencyKind, NexthopView};
+use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+use weir_port::interface::{Interface, ReversePath};
+use weir_wire::Ipv4Header;
+
+use crate::Tables;
+
+pub(crate) struct Ip4Urpf {
+    sources: Box<[u32; VECTOR]>,
+    groups: Box<[u32; VECTOR]>,
+}
+
+impl Default for Ip4Urpf {
+    fn default() -> Ip4Urpf {
+        Ip4Urpf { sources: Box::new([0; VECTOR]), groups: Box::new([0; VECTOR]) }
+    }
+}
+
+const IP4_LOOKUP: Next = Next(0);
+
+impl Node<Tables> for Ip4Urpf {
+    const SPEC: NodeSpec = NodeSpec {
+        name: "ip4-urpf",
+        about: "Drops what comes from where no route leads back.",
+        nexts: &["ip4-lookup"],
+        reasons: &[DropReason::Urpf],
+    };
+
+    #[inline(always)]
+    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+        verdicts.fill(Verdict::to(IP4_LOOKUP));
+        by_interface(cx.world, packets, verdicts, |check, packets, verdicts| {
+            let Some(fib) = cx.world.fib4.get(check.table) else { return verdicts.fill(Verdict::drop(DropReason::Urpf)) };
+            let count = packets.len().min(VECTOR);
+            for (packet, source) in packets.iter().zip(self.sources.iter_mut()) {
+                *source = Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.source());
+            }
+            fib.lookup_batch(&self.sources[..count], &mut self.groups[..count]);
+            for (verdict, &group) in verdicts.iter_mut().zip(self.groups.iter()) {
+                if !check.passes(group) {
+                    *verdict = Verdict::drop(DropReason::Urpf);
+                }
+            }
+        });
+        Outcome::Each
+    }
+}
+
+/// What the packets of one interface are held against.
+pub(crate) struct Check<'a> {
+    nexthops: NexthopView<'a>,
+    /// The table that has the routes back.
+    pub(crate) table: usize,
+    /// The interface that one of them must leave by.
+    by: Option<u32>,
+}
+
+impl<'a> Check<'a> {
+    fn new(tables: &'a Tables, interface: &Interface, mode: ReversePath) -> Check<'a> {
+        let by = (mode == ReversePath::Strict).then_some(interface.index);
+        Check { nexthops: tables.nexthops.view(), table: interface.table as usize, by }
+    }
+
+    /// Whether a group leads back.
+    #[inline(always)]
+    pub(crate) fn passes(&self, group: u32) -> bool {
+        match self.nexthops.only_neighbor(group) {
+            Some(neighbor) => self.by.is_none_or(|by| neighbor.interface == by),
+            None => self.one_of(group),
+        }
+    }
+
+    #[inline(never)]
+    fn one_of(&self, group: u32) -> bool {
+        self.nexthops.buckets(group).iter().filter_map(|&end| self.nexthops.adjacency(end)).any(|end| {
+            matches!(end.kind, AdjacencyKind::Neighbor | AdjacencyKind::Labelled | AdjacencyKind::Glean)
+                && self.by.is_none_or(|by| end.interface == by)
+        })
+    }
+}
+
+/// Takes a vector apart by interfaces, of which those that ask for a check get it.
+#[inline(always)]
+pub(crate) fn by_interface(
+    tables: &Tables,
+    packets: &[Pkt],
+    verdicts: &mut [Verdict],
+    mut check: impl FnMut(&Check<'_>, &[Pkt], &mut [Verdict]),
+) {
+    let (mut packets, mut verdicts) = (packets, verdicts);
+    while let Some(index) = packets.first().map(Pkt::interface) {
+        let run = packets.iter().take_while(|packet| packet.interface() == index).count();
+        let (here, later) = packets.split_at(run);
+        let (its, others) = verdicts.split_at_mut(run);
+        if let Some(interface) = tables.interface(index)
+            && let Some(mode) = interface.urpf
+        {
+            check(&Check::new(tables, interface, mode), here, its);
+        }
+        (packets, verdicts) = (later, others);
+    }
+}
