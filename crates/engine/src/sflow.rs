@@ -7,7 +7,7 @@ use weir_config::SflowEncoding;
 use weir_flowfmt::sflow::encode::Encoding;
 use weir_nodes::Tables;
 use weir_ring::qsbr::{Published, Reader};
-use weir_telemetry::agent::{Agent, AgentConfig, AgentHandle, AgentStats, InterfaceReport, Reports};
+use weir_telemetry::agent::{Agent, AgentConfig, AgentHandle, AgentStats, Asked, Hop, InterfaceReport, Labels, Reports, Way, Ways};
 use weir_telemetry::sampler::{SampleSource, Settings};
 
 /// A function that tells the agent about interfaces.
@@ -38,13 +38,40 @@ impl Reports for ReportSource {
         reporter.as_ref().map_or_else(Vec::new, |report| report())
     }
 
-    fn output(&self, interface: u32, start: &[u8]) -> u32 {
+    fn with_ways(&self, work: &mut dyn FnMut(&dyn Ways)) {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         reader.quiesce();
-        let output = reader.guard().map_or(0, |guard| self.tables.load(&guard).output_of(interface, start));
+        match reader.guard() {
+            Some(guard) => work(&TablesNow(self.tables.load(&guard))),
+            None => work(&Nowhere),
+        }
         // Tables are replaced without waiting for the agent, which may now rest.
         reader.offline();
-        output
+    }
+}
+
+/// The tables of a moment.
+struct TablesNow<'a>(&'a Tables);
+
+impl Ways for TablesNow<'_> {
+    fn way(&self, asked: &Asked<'_>) -> Way {
+        let way = self.0.way(asked.input, asked.start, asked.departure);
+        Way {
+            input: way.input,
+            output: way.output,
+            tags: way.tags,
+            hop: way.hop.map(|hop| Hop { next: hop.next, prefixes: hop.prefixes }),
+            labels: (Labels::new(way.labels.0.entries()), Labels::new(way.labels.1.entries())),
+        }
+    }
+}
+
+/// No tables: only what the sample itself says.
+struct Nowhere;
+
+impl Ways for Nowhere {
+    fn way(&self, asked: &Asked<'_>) -> Way {
+        Way { input: asked.input, output: asked.departure.map_or(0, |(port, _)| port), ..Way::default() }
     }
 }
 

@@ -10,13 +10,13 @@
 
 use std::sync::Arc;
 
-use weir_buf::{Pkt, PktCache, VECTOR, Vector};
+use weir_buf::{Flags, Pkt, PktCache, VECTOR, Vector};
 use weir_ring::spsc::Producer;
 
 use crate::counters::{DropMap, WorkerCounters};
 use crate::hold::{HoldKey, HoldLimits, Holds};
 use crate::node::{Cx, Node, NodeSpec, Scratch, World};
-use crate::tap::{Gate, Look, Marks, Point, Tap};
+use crate::tap::{Departure, Fate, Gate, Look, Marks, Point, Tap};
 use crate::trace::{TraceRequest, TraceStep, Tracer};
 use crate::verdict::{Outcome, Verdict, VerdictKind};
 use crate::{DropReason, Next};
@@ -197,8 +197,10 @@ impl<W: World> GraphBuilder<W> {
             counters,
             map,
             gates: self.taps.iter().map(|_| Gate::default()).collect(),
+            marker: self.taps.iter().position(|tap| tap.marks()),
             taps: self.taps,
             marks: Marks::default(),
+            departing: Vec::new(),
             tracer: Tracer::new(trace),
             worker,
         })
@@ -227,6 +229,10 @@ pub struct Graph<W: World> {
     gates: Box<[Gate]>,
     taps: Vec<Box<dyn Tap<W>>>,
     marks: Marks,
+    /// The tap that marks, and is told what became of marked packets.
+    marker: Option<usize>,
+    /// Marked packets that a driver is about to be asked to take: place in the vector, slot, how it leaves.
+    departing: Vec<(usize, u32, Fate)>,
     tracer: Tracer,
     worker: usize,
 }
@@ -438,7 +444,12 @@ impl<W: World> Graph<W> {
             Some(VerdictKind::Drop(reason)) => packets.for_each(|packet| self.drop_one(env, node, reason, packet)),
             Some(VerdictKind::Consume) | None => {
                 self.counters.totals.consumed.add(run as u64);
-                packets.for_each(|packet| env.cache.free(packet));
+                for mut packet in packets {
+                    if packet.flags().any(Flags::MARKED) {
+                        self.conclude(&mut packet, Fate::Kept);
+                    }
+                    env.cache.free(packet);
+                }
             }
             Some(VerdictKind::Hold(place)) => packets.for_each(|packet| self.hold(env, node, place, packet)),
             Some(VerdictKind::Replicate(place)) => packets.for_each(|packet| self.replicate(env, node, place, packet)),
@@ -556,7 +567,7 @@ impl<W: World> Graph<W> {
         let Some(&(key, next)) = self.scratch.holds.get(place as usize) else {
             return self.drop_one(env, node, DropReason::HoldFull, packet);
         };
-        let again = packet.flags().any(weir_buf::Flags::HELD);
+        let again = packet.flags().any(Flags::HELD);
         let next = self.next(node, next) as u16;
         match self.holds.keep(key, node as u16, next, env.now, packet) {
             Ok(()) => self.level(),
@@ -581,6 +592,10 @@ impl<W: World> Graph<W> {
             self.counters.totals.consumed.add(1);
             return env.cache.free(packet);
         };
+        let mut packet = packet;
+        if !rest.is_empty() && packet.flags().any(Flags::MARKED) {
+            self.conclude(&mut packet, Fate::Copied(list.len() as u32));
+        }
         for &(verdict, aux) in rest {
             self.counters.totals.replicated.add(1);
             match copy(env.cache, &packet) {
@@ -591,7 +606,6 @@ impl<W: World> Graph<W> {
                 None => self.count_drop(env, node, DropReason::NoBuffer, packet.interface(), 1),
             }
         }
-        let mut packet = packet;
         packet.set_aux(aux);
         self.send_on(env, node, first, packet);
         self.scratch.targets = targets;
@@ -635,13 +649,15 @@ impl<W: World> Graph<W> {
     }
 
     /// Drops one packet at a node: counts, lets the taps look, frees.
-    pub fn drop_one(&mut self, env: &mut Env<'_, W>, node: usize, reason: DropReason, packet: Pkt) {
+    pub fn drop_one(&mut self, env: &mut Env<'_, W>, node: usize, reason: DropReason, mut packet: Pkt) {
         self.count_drop(env, node, reason, packet.interface(), 1);
+        if packet.flags().any(Flags::MARKED) {
+            self.conclude(&mut packet, Fate::Dropped { node: node as u16, reason });
+        }
         let taps = self.due(env.world.drop_taps(), packet.interface(), 1);
         if taps != 0 {
-            let marked = packet.flags().any(weir_buf::Flags::MARKED);
             let point = Point::Drop { node: node as u16, reason };
-            self.let_look(env, taps, point, packet.interface(), marked, std::slice::from_ref(&packet));
+            self.let_look(env, taps, point, packet.interface(), false, std::slice::from_ref(&packet));
             self.marks.0.clear();
         }
         env.cache.free(packet);
@@ -656,6 +672,38 @@ impl<W: World> Graph<W> {
         self.counters.totals.dropped.add(n);
         let place = self.map.place(node, reason);
         env.world.drops(interface, self.worker).unwrap_or(&self.counters.orphans).add(place, n);
+    }
+
+    /// Tells the tap that marks what became of a packet; the mark is gone then.
+    #[cold]
+    #[inline(never)]
+    fn conclude(&mut self, packet: &mut Pkt, fate: Fate) {
+        packet.clear_flags(Flags::MARKED);
+        if let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) {
+            tap.fate(packet.meta().mark, &fate);
+        }
+    }
+
+    /// Notes the marked packets of a vector that a driver will be asked to take.
+    #[cold]
+    #[inline(never)]
+    pub fn note_departing(&mut self, interface: u32, packets: &[Pkt]) {
+        self.departing.clear();
+        for (place, packet) in packets.iter().enumerate().filter(|(_, packet)| packet.flags().any(Flags::MARKED)) {
+            // What became an answer of this router's did not go anywhere.
+            let own = packet.flags().any(Flags::ORIGINATED);
+            let fate = if own { Fate::Kept } else { Fate::Sent(Departure::of(interface, packet)) };
+            self.departing.push((place, packet.meta().mark, fate));
+        }
+    }
+
+    /// The driver took the first `sent` of them; what is left is still marked.
+    #[cold]
+    #[inline(never)]
+    pub fn conclude_departed(&mut self, sent: usize) {
+        if let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) {
+            self.departing.drain(..).filter(|&(place, ..)| place < sent).for_each(|(_, slot, fate)| tap.fate(slot, &fate));
+        }
     }
 
     /// Lets rx or tx taps look at a vector, and sets the marks that they ask for.
@@ -686,9 +734,9 @@ impl<W: World> Graph<W> {
         if self.marks.0.is_empty() {
             return;
         }
-        for (place, slot) in self.marks.0.drain(..) {
+        for (place, slot) in self.marks.drain() {
             if let Some(packet) = vector.get_mut(place as usize) {
-                packet.set_flags(weir_buf::Flags::MARKED);
+                packet.set_flags(Flags::MARKED);
                 packet.meta_mut().mark = slot;
                 vector.note_marked();
             }
@@ -704,7 +752,7 @@ impl<W: World> Graph<W> {
                 let (seen, unused) = gate.state(interface);
                 let look = Look { world: env.world, worker: self.worker, now: env.now, point, interface, any_marked, seen, unused };
                 tap.look(&look, packets, &mut self.marks);
-                gate.ask(&mut **tap);
+                gate.ask(&mut **tap, interface);
             }
             left &= left - 1;
         }
@@ -713,8 +761,9 @@ impl<W: World> Graph<W> {
     /// Gives every tap its turn.
     pub fn tick_taps(&mut self, now: u64) {
         for (tap, gate) in self.taps.iter_mut().zip(&mut self.gates) {
-            tap.tick(now);
-            gate.ask(&mut **tap);
+            if tap.tick(now) {
+                gate.ask_all(&mut **tap);
+            }
         }
     }
 
@@ -792,7 +841,7 @@ fn copy(cache: &mut PktCache, packet: &Pkt) -> Option<Pkt> {
     let mut twin = head?;
     twin.set_interface(packet.interface());
     twin.set_l3_offset(packet.l3_offset());
-    twin.set_flags(packet.flags().without(weir_buf::Flags::MARKED | weir_buf::Flags::TRACED));
+    twin.set_flags(packet.flags().without(Flags::MARKED | Flags::TRACED));
     let (table, flow_hash) = (packet.meta().table, packet.meta().flow_hash);
     (twin.meta_mut().table, twin.meta_mut().flow_hash) = (table, flow_hash);
     Some(twin)

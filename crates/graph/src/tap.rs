@@ -1,7 +1,8 @@
 //! Those who look.
 //!
-//! A tap sees shared references at a named point. It can ask for packets to be marked at rx; the
-//! graph sets the mark, and whoever completes marked packets at tx or drop finds its slot there.
+//! A tap sees shared references at a named point. It can ask for packets to be marked; the graph sets the mark,
+//! and tells the tap of the worker in which the packet ends what became of it. One tap of a graph may mark.
+//! Vectors know whether they hold a marked packet, so that telling costs nothing where there is none.
 
 use weir_buf::Pkt;
 
@@ -44,30 +45,86 @@ pub struct Look<'a, W: World> {
     pub unused: u64,
 }
 
+/// What became of a marked packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// A driver took it for this interface.
+    Sent(Departure),
+    /// Copies of it went to so many places.
+    Copied(u32),
+    /// This router itself kept it, or turned it into its answer.
+    Kept,
+    /// It was dropped.
+    Dropped {
+        /// The node's number in the graph.
+        node: u16,
+        /// The reason.
+        reason: DropReason,
+    },
+}
+
+/// How a marked packet left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// The interface whose driver took it.
+    pub interface: u32,
+    /// How many of `head` are the packet's.
+    pub len: u16,
+    /// Its first bytes as they left: addresses, tags, labels.
+    pub head: [u8; DEPARTURE_HEAD],
+}
+
+/// Bytes of a leaving packet that a [`Departure`] keeps: one cache line.
+pub const DEPARTURE_HEAD: usize = 64;
+
+impl Departure {
+    /// Of a packet about to leave.
+    pub(crate) fn of(interface: u32, packet: &Pkt) -> Departure {
+        let mut head = [0; DEPARTURE_HEAD];
+        let len = packet.len().min(DEPARTURE_HEAD);
+        if let (Some(to), Some(from)) = (head.get_mut(..len), packet.data().get(..len)) {
+            to.copy_from_slice(from);
+        }
+        Departure { interface, len: len as u16, head }
+    }
+
+    /// The bytes that are there.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.head.get(..self.len as usize).unwrap_or(&[])
+    }
+}
+
 /// What stands before a tap and lets by what it need not see.
 ///
-/// A vector that goes by touches one cache line of it: what is left, and the counts of the interfaces
-/// with the lowest numbers, share that line.
+/// Each interface has what is left of its own allowance beside its own count. A vector that goes by touches one
+/// cache line, which the interfaces with the lowest numbers share.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Gate {
-    /// Packets that may still go by.
-    left: u64,
-    /// By interface: packets that came.
-    seen: [u64; NEAR],
+    near: [Lane; NEAR],
     /// Those of interfaces with higher numbers.
-    seen_far: Vec<u64>,
+    far: Vec<Lane>,
 }
 
-/// Interfaces whose counts lie beside what is left.
-const NEAR: usize = 7;
+/// An interface as a gate sees it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lane {
+    /// Packets that may still go by.
+    left: u64,
+    /// Packets that came.
+    seen: u64,
+}
+
+/// Interfaces whose lanes lie in the gate itself.
+const NEAR: usize = 4;
 /// Interfaces with lower numbers have their place from the start; they are numbered from 1 on.
 const USUAL_INTERFACES: usize = 1024;
 
 impl Default for Gate {
     /// Nothing may go by yet.
     fn default() -> Gate {
-        Gate { left: 0, seen: [0; NEAR], seen_far: vec![0; USUAL_INTERFACES] }
+        Gate { near: [Lane::default(); NEAR], far: vec![Lane::default(); USUAL_INTERFACES] }
     }
 }
 
@@ -76,39 +133,56 @@ impl Gate {
     #[inline(always)]
     #[must_use]
     pub fn is_due(&mut self, interface: u32, count: usize) -> bool {
-        match self.seen.get_mut(interface as usize) {
-            Some(seen) => *seen += count as u64,
-            None => self.count_far(interface as usize - NEAR, count as u64),
-        }
-        if self.left < count as u64 {
+        let place = interface as usize;
+        let lane = if place < NEAR { &mut self.near[place] } else { self.far_lane(place - NEAR) };
+        lane.seen += count as u64;
+        if lane.left < count as u64 {
             return true;
         }
-        self.left -= count as u64;
+        lane.left -= count as u64;
         false
     }
 
-    #[inline(never)]
-    fn count_far(&mut self, place: usize, count: u64) {
-        if place >= self.seen_far.len() {
-            // Doubled, so that it is asked for rarely.
-            self.seen_far.resize((place + 1).next_power_of_two(), 0);
+    #[inline]
+    fn far_lane(&mut self, place: usize) -> &mut Lane {
+        if place >= self.far.len() {
+            self.grow(place);
         }
-        self.seen_far[place] += count;
+        &mut self.far[place]
+    }
+
+    #[cold]
+    fn grow(&mut self, place: usize) {
+        // Doubled, so that it is asked for rarely.
+        self.far.resize((place + 1).next_power_of_two(), Lane::default());
+    }
+
+    fn lane(&self, interface: u32) -> Lane {
+        let place = interface as usize;
+        self.near.get(place).or_else(|| self.far.get(place.checked_sub(NEAR)?)).copied().unwrap_or_default()
     }
 
     /// What [`Look::seen`] and [`Look::unused`] tell.
     #[must_use]
     pub fn state(&self, interface: u32) -> (u64, u64) {
-        (self.seen_on(interface as usize).unwrap_or(0), self.left)
+        let lane = self.lane(interface);
+        (lane.seen, lane.left)
     }
 
-    fn seen_on(&self, interface: usize) -> Option<u64> {
-        self.seen.get(interface).or_else(|| self.seen_far.get(interface.checked_sub(NEAR)?)).copied()
+    /// Asks the tap how many may go by on an interface from now on.
+    pub fn ask<W: World>(&mut self, tap: &mut dyn Tap<W>, interface: u32) {
+        let place = interface as usize;
+        let lane = if place < NEAR { &mut self.near[place] } else { self.far_lane(place - NEAR) };
+        lane.left = tap.allow(interface, lane.left);
     }
 
-    /// Asks the tap how many may go by from now on.
-    pub fn ask<W: World>(&mut self, tap: &mut dyn Tap<W>) {
-        self.left = tap.allow(self.left);
+    /// Asks it for every interface on which something came.
+    pub fn ask_all<W: World>(&mut self, tap: &mut dyn Tap<W>) {
+        for (interface, lane) in self.near.iter_mut().chain(&mut self.far).enumerate() {
+            if lane.seen > 0 {
+                lane.left = tap.allow(interface as u32, lane.left);
+            }
+        }
     }
 }
 
@@ -121,6 +195,11 @@ impl Marks {
     pub fn mark(&mut self, place: usize, slot: u32) {
         self.0.push((place as u16, slot));
     }
+
+    /// Takes out what was asked for: places and slots.
+    pub fn drain(&mut self) -> impl Iterator<Item = (u16, u32)> {
+        self.0.drain(..)
+    }
 }
 
 /// An observer of packets.
@@ -131,13 +210,25 @@ pub trait Tap<W: World>: Send {
     /// Looks at a vector.
     fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks);
 
-    /// How many packets may go by before it wants to see a vector again; asked after each look and each
-    /// tick, with what is left of the last answer. Vectors that fit into it are counted
+    /// Whether it asks for marks and wants to know what becomes of marked packets; one tap of a graph may.
+    fn marks(&self) -> bool {
+        false
+    }
+
+    /// How many packets of an interface may go by before it wants to see a vector again; asked after each look,
+    /// with what is left of the last answer. Vectors that fit into it are counted
     /// ([`Look::seen`], [`Look::unused`]) and not shown: a tap that is not due costs no call.
-    fn allow(&mut self, _unused: u64) -> u64 {
+    fn allow(&mut self, _interface: u32, _unused: u64) -> u64 {
         0
     }
 
-    /// Called every now and then: time for what is not per packet.
-    fn tick(&mut self, _now: u64) {}
+    /// What became of a packet that was marked with `slot`, maybe by the tap of another worker: told once, where
+    /// its fate is known. A packet that waits for an answer has none yet.
+    fn fate(&mut self, _slot: u32, _fate: &Fate) {}
+
+    /// Called every now and then: time for what is not per packet. `true` when it wants to be asked anew how
+    /// much may go by, for all interfaces.
+    fn tick(&mut self, _now: u64) -> bool {
+        false
+    }
 }

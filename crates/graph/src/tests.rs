@@ -359,7 +359,7 @@ impl Tap<Toy> for Patient {
     fn look(&mut self, look: &Look<'_, Toy>, packets: &[Pkt], _: &mut Marks) {
         self.0.lock().unwrap().push((look.interface, packets.len(), look.seen, look.unused));
     }
-    fn allow(&mut self, _unused: u64) -> u64 {
+    fn allow(&mut self, _interface: u32, _unused: u64) -> u64 {
         100
     }
 }
@@ -372,19 +372,93 @@ fn a_tap_is_not_shown_what_it_lets_by() {
     let mut come = |interface: u32, count: usize| {
         let due = gate.is_due(interface, count);
         if due {
-            gate.ask::<Toy>(&mut tap);
+            gate.ask::<Toy>(&mut tap, interface);
         }
         (due, gate.state(interface))
     };
     assert_eq!(come(1, 3), (true, (3, 100)));
     assert_eq!(come(1, 60), (false, (63, 40)));
-    assert_eq!(come(5000, 40), (false, (40, 0)));
-    assert_eq!(come(2, 0), (false, (0, 0)));
-    assert_eq!(come(1, 1), (true, (64, 100)));
+    assert_eq!(come(5000, 40), (true, (40, 100)));
+    assert_eq!(come(2, 0), (false, (0, 0)), "nothing is not too much");
+    assert_eq!(come(1, 41), (true, (104, 100)));
 
     let mut bench = Bench::with_tap(1, Box::new(Patient(shown.clone())));
     bench.run(0, &[0, 0]);
     bench.run(0, &[0; 99]);
     bench.run(0, &[0, 0]);
     assert_eq!(*shown.lock().unwrap(), [(1, 2, 2, 0), (1, 2, 103, 1)]);
+}
+
+/// Marks every packet with its place, and notes what became of them.
+struct Follower(Arc<Mutex<Vec<(u32, Fate)>>>);
+
+impl Tap<Toy> for Follower {
+    fn name(&self) -> &'static str {
+        "follower"
+    }
+    fn look(&mut self, look: &Look<'_, Toy>, packets: &[Pkt], marks: &mut Marks) {
+        if look.point == Point::Rx {
+            (0..packets.len()).for_each(|place| marks.mark(place, place as u32));
+        }
+    }
+    fn marks(&self) -> bool {
+        true
+    }
+    fn fate(&mut self, slot: u32, fate: &Fate) {
+        self.0.lock().unwrap().push((slot, *fate));
+    }
+}
+
+#[test]
+fn what_becomes_of_a_marked_packet_is_told_once() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let mut bench = Bench::with_tap(1, Box::new(Follower(told.clone())));
+    let take = || std::mem::take(&mut *told.lock().unwrap());
+    // Dropped, consumed, copied to three, held, and one that leaves.
+    bench.run(0, &[255, 4, 3, 2, 1]);
+    let dropped = Fate::Dropped { node: 0, reason: DropReason::TooShort };
+    assert_eq!(take(), [(0, dropped), (1, Fate::Kept), (2, Fate::Copied(3))]);
+    let mut departed = Vec::new();
+    while let Some((interface, mut vector)) = bench.graph.next_leaving() {
+        if vector.any_marked() {
+            bench.graph.note_departing(interface, &vector);
+            bench.graph.conclude_departed(vector.len());
+        }
+        departed.extend(take());
+        bench.cache.free_all(vector.drain());
+    }
+    let [(4, Fate::Sent(departure))] = departed[..] else { panic!("{departed:?}") };
+    assert_eq!((departure.interface, departure.bytes()), (7, &[1][..]));
+    let mut env = Env { world: &bench.world, now: 200, cache: &mut bench.cache, events: &mut bench.events.0, event_sent: false };
+    bench.graph.expire(&mut env);
+    assert_eq!(take(), [(3, Fate::Dropped { node: 0, reason: DropReason::HostUnreachable })]);
+}
+
+#[test]
+fn what_a_driver_does_not_take_has_not_left() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let mut bench = Bench::with_tap(1, Box::new(Follower(told.clone())));
+    bench.run(0, &[1, 1, 1]);
+    let (interface, mut vector) = bench.graph.next_leaving().unwrap();
+    vector[2].set_flags(Flags::ORIGINATED);
+    bench.graph.note_departing(interface, &vector);
+    bench.graph.conclude_departed(1);
+    assert!(matches!(told.lock().unwrap()[..], [(0, Fate::Sent(_))]));
+    bench.graph.note_departing(interface, &vector);
+    bench.graph.conclude_departed(3);
+    assert_eq!(told.lock().unwrap()[3], (2, Fate::Kept), "an answer of this router's");
+    bench.cache.free_all(vector.drain());
+}
+
+#[test]
+fn each_interface_has_an_allowance_of_its_own() {
+    let mut gate = Gate::default();
+    let mut tap = Patient(Arc::default());
+    for interface in [1, 2, 3, 4, 70_000] {
+        assert!(gate.is_due(interface, 1));
+        gate.ask::<Toy>(&mut tap, interface);
+    }
+    assert!(!gate.is_due(2, 100) && gate.is_due(2, 1) && !gate.is_due(4, 99) && !gate.is_due(70_000, 100));
+    gate.ask_all::<Toy>(&mut tap);
+    assert_eq!([1, 2, 4, 5, 70_000].map(|interface| gate.state(interface)), [(1, 100), (102, 100), (100, 100), (0, 0), (101, 100)]);
 }

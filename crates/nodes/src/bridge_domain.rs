@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use weir_fib::{MacTable, Station};
+use weir_fib::MacTable;
 use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_wire::EthernetHeader;
@@ -213,13 +213,6 @@ impl BridgeDomain {
         let mut sums = BridgeSums::default();
         self.counters.iter().for_each(|block| sums.add(block));
         sums
-    }
-
-    /// The interface that a frame leaves by, as its start tells; `None` when it is flooded or dropped.
-    pub(crate) fn output_of(&self, from: u16, frame: &[u8]) -> Option<u32> {
-        let (to, _) = Station::pair(frame.first_chunk()?);
-        let member = self.stations.find(self.stations.key(to)).filter(|&member| member != from && self.settings.forward)?;
-        self.member(member).map(|member| member.interface)
     }
 }
 

@@ -101,6 +101,7 @@ mod recent;
 mod sub_interface_output;
 mod tables;
 mod tagging;
+mod way;
 
 pub use bridge_domain::{BridgeCounters, BridgeDomain, BridgeSettings, BridgeSums, Member, Meters, StormLimits};
 pub use filter::{Filter, FilterCounters, FilterList};
@@ -110,6 +111,7 @@ pub use ip4_glean::hold_key;
 pub use mpls::flow_hash_mpls;
 pub use port_tx::{PortTx, transmit};
 pub use tables::{Entry, Event, Tables};
+pub use way::{Hop, LabelStack, OuterTag, Way};
 
 use weir_graph::GraphBuilder;
 

@@ -77,9 +77,16 @@ pub fn transmit(
         graph.trace_stage(stage, packets);
     }
     let all = sums(packets);
+    let marked = packets.any_marked();
+    if marked {
+        graph.note_departing(port.interface, packets);
+    }
     port.queue.send(packets, env.cache);
     let left = if packets.is_empty() { Sums::default() } else { sums(packets) };
     graph.count_output((all.packets - left.packets) as usize);
+    if marked {
+        graph.conclude_departed((all.packets - left.packets) as usize);
+    }
     if let Some(counters) = interface.counters.of(worker) {
         count(counters, all, left);
     }

@@ -9,14 +9,13 @@ use std::sync::Arc;
 
 use crate::filter::Filter;
 use weir_buf::{Flags, Pkt};
-use weir_fib::{AdjacencyKind, Fib4, Fib6, Lfib, Nexthops};
+use weir_fib::{Fib4, Fib6, Lfib, Nexthops};
 use weir_graph::{DropCounters, World};
-use weir_port::interface::{Feature, Input, Interface};
-use weir_wire::vlan::{Outer, TAG_LEN};
-use weir_wire::{EtherType, Ipv4Header, Ipv6Header, MacAddr, ipv6, mpls};
+use weir_port::interface::{Feature, Interface};
+use weir_wire::{MacAddr, ipv6};
 
-use crate::mpls::DEEPEST;
-use crate::{BridgeDomain, flow_hash_mpls, flow_hash4, flow_hash6};
+use crate::BridgeDomain;
+
 /// An interface with what the graph counts for it.
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -72,69 +71,11 @@ impl Tables {
         self.entry(interface).map(|entry| &entry.interface)
     }
 
-    /// The port or bond that a packet which came in by `interface` leaves by, as its first bytes tell; 0 when
-    /// they do not. For those who report single packets, off the packets' way.
-    #[must_use]
-    pub fn output_of(&self, interface: u32, start: &[u8]) -> u32 {
-        let Ok(tags) = Outer::read(start) else { return 0 };
-        let interface = self.taker_of(interface, &tags);
-        let out = match self.interface(interface).map(|interface| interface.input) {
-            Some(Input::CrossConnect(out)) => out,
-            Some(Input::Member { bond, .. }) => return if bond == interface { 0 } else { self.output_of(bond, start) },
-            Some(Input::Bridge { domain, member }) => self.bridge(domain).and_then(|bridge| bridge.output_of(member, start)).unwrap_or(0),
-            Some(Input::Routed) => self.route_of(interface, &tags, start).unwrap_or(0),
-            _ => 0,
-        };
-        self.interface(out).and_then(|interface| interface.sub_interface).map_or(out, |sub_interface| sub_interface.parent)
-    }
-
     /// A bridge domain.
     #[inline(always)]
     #[must_use]
     pub fn bridge(&self, domain: u16) -> Option<&BridgeDomain> {
         self.bridges.get(domain as usize)?.as_deref()
-    }
-
-    /// The sub-interface that takes a frame of an interface, or the interface itself.
-    fn taker_of(&self, interface: u32, tags: &Outer) -> u32 {
-        self.interface(interface).and_then(|interface| interface.sub_interfaces.as_ref()?.of(tags)).unwrap_or(interface)
-    }
-
-    fn route_of(&self, interface: u32, tags: &Outer, start: &[u8]) -> Option<u32> {
-        let taken = self.interface(interface)?.sub_interface.map_or(0, |sub_interface| sub_interface.encapsulation.count());
-        if tags.payload_at != 14 + taken * TAG_LEN {
-            return None;
-        }
-        if tags.ethertype == EtherType::MPLS && self.interface(interface).is_some_and(|interface| interface.mpls) {
-            return self.label_of(start.get(tags.payload_at..)?);
-        }
-        let l3 = start.get(tags.payload_at..)?;
-        let adjacency = match tags.ethertype {
-            EtherType::IPV4 => {
-                let (header, _) = Ipv4Header::read(l3)?;
-                let group = self.fib4_of(interface)?.lookup(header.destination());
-                let payload = l3.get(header.header_len()..).unwrap_or(&[]);
-                self.nexthops.choose(group, || flow_hash4(header, payload))
-            }
-            EtherType::IPV6 => {
-                let (header, _) = Ipv6Header::read(l3)?;
-                let group = self.fib6_of(interface)?.lookup(u128::from_be_bytes(header.destination));
-                self.nexthops.choose(group, || flow_hash6(l3))
-            }
-            _ => return None,
-        };
-        let adjacency = self.nexthops.adjacency(adjacency)?;
-        let leaves = matches!(adjacency.kind, AdjacencyKind::Neighbor | AdjacencyKind::Labelled | AdjacencyKind::Glean);
-        leaves.then_some(adjacency.interface)
-    }
-
-    /// The same for a labelled packet, whose stack is at the start of `bytes`.
-    fn label_of(&self, bytes: &[u8]) -> Option<u32> {
-        let (top, _) = mpls::Entry::read(bytes)?;
-        let hash = || mpls::read_stack(bytes, DEEPEST).map_or(0, |stack| flow_hash_mpls(&stack));
-        let number = self.nexthops.choose(self.lfib.lookup(top.label().0).group(), hash);
-        let adjacency = self.nexthops.adjacency(number)?;
-        matches!(adjacency.kind, AdjacencyKind::Neighbor | AdjacencyKind::Labelled).then_some(adjacency.interface)
     }
 
     /// The same for IPv6.

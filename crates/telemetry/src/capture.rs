@@ -285,9 +285,10 @@ impl<W: World> Tap<W> for CaptureTap {
         }
     }
 
-    fn tick(&mut self, _now: u64) {
+    fn tick(&mut self, _now: u64) -> bool {
         if !self.changes.is_empty() {
             self.change();
         }
+        false
     }
 }

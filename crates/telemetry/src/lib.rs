@@ -1,6 +1,7 @@
 //! Measuring: taps on the hot side, and on the cold side those who report what they saw.
 //!
-//! * [`sampler`]: the sFlow tap. One packet in N, chosen at random; costs one subtraction a vector.
+//! * [`sampler`]: the sFlow tap. One packet in N, chosen at random; costs one subtraction a vector. What becomes
+//!   of a packet that it chose is told where the packet ends.
 //! * [`capture`]: the tap that copies packets for `weir pcap capture`; not attached, it costs nothing.
 //! * [`agent`]: reads the samplers' rings and makes sFlow version 5 datagrams.
 //!
@@ -11,5 +12,8 @@
 
 pub mod agent;
 pub mod capture;
+mod discard_code;
 pub mod random;
 pub mod sampler;
+
+pub use discard_code::discard_code;

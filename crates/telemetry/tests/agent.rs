@@ -26,7 +26,7 @@ fn numbered_from_one(datagrams: &[Received]) {
 fn one_agent_numbers_the_samples_of_all_workers() {
     let Packets { packets, .. } = packets(64, 90);
     let receiver = Receiver::new();
-    let (mut one, mut two) = (Rig::new(3, 1), Rig::new(3, 2));
+    let (mut one, mut two) = (Rig::new(3, 1), Rig::new(3, 2).in_worker(1));
     let agent = start(&receiver, &mut [&mut one, &mut two]);
     let mut datagrams = Vec::new();
     for round in 0..30 {
@@ -69,7 +69,7 @@ fn one_agent_numbers_the_samples_of_all_workers() {
 fn the_pool_is_the_sum_of_what_the_workers_saw() {
     let Packets { packets, .. } = packets(10, 64);
     let receiver = Receiver::new();
-    let (mut one, mut two) = (Rig::new(1, 1), Rig::new(1, 2));
+    let (mut one, mut two) = (Rig::new(1, 1), Rig::new(1, 2).in_worker(1));
     one.look(&packets[..4]);
     two.look(&packets[..3]);
     let agent = start(&receiver, &mut [&mut one, &mut two]);
@@ -77,7 +77,7 @@ fn the_pool_is_the_sum_of_what_the_workers_saw() {
     one.look(&packets[..1]);
     wait_for("one more", || agent.stats().samples_sent == [5, 3]);
     // A worker that joins later.
-    let mut three = Rig::new(1, 3);
+    let mut three = Rig::new(1, 3).in_worker(2);
     three.look(&packets);
     agent.add_sources(vec![three.give_source()]);
     wait_for("the third worker", || agent.stats().samples_sent == [5, 3, 10]);
@@ -91,7 +91,7 @@ fn the_pool_is_the_sum_of_what_the_workers_saw() {
 fn workers_take_turns() {
     let (long, short) = (packets(256, 300), packets(256, 60));
     let receiver = Receiver::new();
-    let (mut busy, mut quiet) = (Rig::new(1, 1), Rig::new(1, 2));
+    let (mut busy, mut quiet) = (Rig::new(1, 1), Rig::new(1, 2).in_worker(1));
     busy.look(&long.packets);
     busy.look(&long.packets);
     quiet.look(&short.packets[..9]);
@@ -105,7 +105,7 @@ fn workers_take_turns() {
 fn stop_sends_all_that_is_in_the_rings() {
     let Packets { packets, .. } = packets(250, 64);
     let receiver = Receiver::new();
-    let mut rigs = [Rig::new(1, 1), Rig::new(1, 2), Rig::new(1, 3)];
+    let mut rigs = [Rig::new(1, 1), Rig::new(1, 2).in_worker(1), Rig::new(1, 3).in_worker(2)];
     for (vectors, rig) in rigs.iter_mut().enumerate() {
         (0..vectors).for_each(|_| rig.look(&packets));
     }
@@ -122,7 +122,7 @@ fn stop_sends_all_that_is_in_the_rings() {
 fn samples_that_found_a_ring_full_are_told_as_drops() {
     let Packets { packets, .. } = packets(100, 64);
     let receiver = Receiver::new();
-    let (mut one, mut two) = (Rig::with_ring(1, 1, 8), Rig::with_ring(1, 2, 16));
+    let (mut one, mut two) = (Rig::with_ring(1, 1, 8), Rig::with_ring(1, 2, 16).in_worker(1));
     one.look(&packets);
     two.look(&packets);
     assert_eq!((one.lost(), two.lost()), (92, 84));

@@ -44,6 +44,8 @@ fn looking_asks_for_no_memory() {
     drop(std::hint::black_box(vec![1_u8]));
     assert_eq!(asked(), before + 1, "the allocator counts");
 
+    // An interface that comes for the first time gets its counter.
+    (0..200).for_each(|interface| rig.look_on(interface, &packets));
     let before = asked();
     // Each rate once with a reader and once into a ring that is full; more interfaces than usual.
     for rate in [1, 3, 100, 10_000, 0] {

@@ -61,7 +61,7 @@ fn traffic(encoding: Encoding, program: Option<&Program>) -> Truth {
     let vector: Vec<_> = (0..90).map(|place| filled(&pool, &talks[place % 3].1)).collect();
     // A reader of our own counts what the agent is given.
     let own = Receiver::new();
-    let mut rigs = [Rig::new(RATE, 71), Rig::new(RATE, 72)];
+    let mut rigs = [Rig::new(RATE, 71), Rig::new(RATE, 72).in_worker(1)];
     rigs.iter().for_each(|rig| rig.settings.set(RATE, 128));
     let collectors: Vec<SocketAddr> = [own.address()].into_iter().chain(program.map(Program::address)).collect();
     let report = |ifindex| InterfaceReport { ifindex, name: format!("eth{ifindex}"), sampled: true, ..InterfaceReport::default() };

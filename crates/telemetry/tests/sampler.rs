@@ -5,7 +5,7 @@ mod common;
 
 use common::{INTERFACE, Packets, Rig, filled, packets, place, within_four_sigma};
 use weir_buf::{Hugepages, Pool, PoolConfig};
-use weir_telemetry::sampler::Settings;
+use weir_telemetry::sampler::{Sampling, Settings};
 
 #[test]
 fn one_in_n_is_one_in_n() {
@@ -197,9 +197,9 @@ fn header_bytes_are_honoured_exactly() {
 #[test]
 fn settings_stay_in_their_range() {
     let settings = Settings::new(5, 0);
-    assert_eq!((settings.rate(), settings.header()), (5, 1));
+    assert_eq!(settings.of(1), Sampling { rate: 5, header: 1 });
     settings.set(0, 300);
-    assert_eq!((settings.rate(), settings.header()), (0, 256));
+    assert_eq!(settings.of(1), Sampling { rate: 0, header: 256 });
 }
 
 /// One counter runs over all interfaces, yet each has its own pool, and 1 in N of its own packets.

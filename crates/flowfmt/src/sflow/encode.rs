@@ -17,7 +17,10 @@
 
 use std::net::IpAddr;
 
-use super::{CountersSample, DataFormat, FlowSample, InterfaceCounters, Port, RawHeader, Source, VERSION};
+use super::{
+    CountersSample, DataFormat, DiscardedPacket, ExtendedMpls, ExtendedRouter, ExtendedSwitch, FlowSample, InterfaceCounters, Port,
+    RawHeader, Source, VERSION,
+};
 
 /// Datagrams of at most this many octets, unless asked otherwise: they pass an Ethernet unfragmented.
 pub const DEFAULT_MAX_LEN: usize = 1400;
@@ -69,6 +72,19 @@ pub enum EncodeError {
 pub enum FlowRecord<'a> {
     /// 0:1, the first bytes of the packet.
     RawHeader(RawHeader<'a>),
+    /// 0:1001, the tags on both sides.
+    Switch(ExtendedSwitch),
+    /// 0:1002, the next hop and the prefixes.
+    Router(ExtendedRouter),
+    /// 0:1006, the labels on both sides.
+    Mpls(ExtendedMpls<'a>),
+    /// 0:1041, place and reason of a discard by name.
+    Trap {
+        /// The place: the node.
+        group: &'a str,
+        /// The reason.
+        trap: &'a str,
+    },
     /// Any other, its body already in XDR; padded to four octets if it is not.
     Other(DataFormat, &'a [u8]),
 }
@@ -109,16 +125,7 @@ impl DatagramBuilder {
     pub fn with_max_len(agent: IpAddr, sub_agent_id: u32, encoding: Encoding, max_len: usize) -> DatagramBuilder {
         let mut writer = Writer::new(max_len.clamp(200, 65_507));
         writer.word(VERSION);
-        match agent {
-            IpAddr::V4(address) => {
-                writer.word(1);
-                writer.bytes(&address.octets());
-            }
-            IpAddr::V6(address) => {
-                writer.word(2);
-                writer.bytes(&address.octets());
-            }
-        }
+        writer.address(Some(agent));
         writer.word(sub_agent_id);
         // Sequence, uptime and number of samples: written by `finish`.
         writer.bytes(&[0; 12]);
@@ -165,6 +172,24 @@ impl DatagramBuilder {
             writer.word(sample.drops);
             writer.port("input interface", sample.input, compact)?;
             writer.port("output interface", sample.output, compact)?;
+            writer.count(records.len());
+            records.iter().for_each(|record| record.write(writer));
+            Ok(())
+        })
+    }
+
+    /// Adds a notification of a discarded packet with its records. It has one form in both encodings.
+    ///
+    /// # Errors
+    /// When it can never be sent; the datagram is as it was before.
+    pub fn discarded_packet(&mut self, sample: &DiscardedPacket, records: &[FlowRecord<'_>]) -> Result<Fit, EncodeError> {
+        self.sample(DataFormat::DISCARDED_PACKET, |writer| {
+            writer.word(sample.sequence);
+            writer.source(sample.source, false)?;
+            writer.word(sample.drops);
+            writer.word(sample.input);
+            writer.word(sample.output);
+            writer.word(sample.reason);
             writer.count(records.len());
             records.iter().for_each(|record| record.write(writer));
             Ok(())
@@ -230,6 +255,28 @@ impl FlowRecord<'_> {
                 writer.word(raw.frame_length);
                 writer.word(raw.stripped);
                 writer.opaque(raw.header);
+            }),
+            FlowRecord::Switch(switch) => writer.record(DataFormat::EXTENDED_SWITCH, |writer| {
+                writer.word(switch.source_vlan);
+                writer.word(switch.source_priority);
+                writer.word(switch.destination_vlan);
+                writer.word(switch.destination_priority);
+            }),
+            FlowRecord::Router(router) => writer.record(DataFormat::EXTENDED_ROUTER, |writer| {
+                writer.address(Some(router.next_hop));
+                writer.word(router.source_length);
+                writer.word(router.destination_length);
+            }),
+            FlowRecord::Mpls(mpls) => writer.record(DataFormat::EXTENDED_MPLS, |writer| {
+                writer.address(mpls.next_hop);
+                for stack in [mpls.input, mpls.output] {
+                    writer.count(stack.len());
+                    stack.iter().for_each(|&entry| writer.word(entry));
+                }
+            }),
+            FlowRecord::Trap { group, trap } => writer.record(DataFormat::EXTENDED_HW_TRAP, |writer| {
+                writer.opaque(group.as_bytes());
+                writer.opaque(trap.as_bytes());
             }),
             FlowRecord::Other(format, body) => writer.record(*format, |writer| writer.padded(body)),
         }
@@ -309,6 +356,21 @@ impl Writer {
 
     fn long(&mut self, value: u64) {
         self.bytes(&value.to_be_bytes());
+    }
+
+    /// An address with its type; 0 stands for an unknown one.
+    fn address(&mut self, address: Option<IpAddr>) {
+        match address {
+            None => self.word(0),
+            Some(IpAddr::V4(address)) => {
+                self.word(1);
+                self.bytes(&address.octets());
+            }
+            Some(IpAddr::V6(address)) => {
+                self.word(2);
+                self.bytes(&address.octets());
+            }
+        }
     }
 
     /// A length or a number of records. What is beyond 32 bits is beyond every buffer, too.

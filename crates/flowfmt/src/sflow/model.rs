@@ -3,6 +3,8 @@
 //! Names follow the specification where it has readable ones. Units are the wire's: octets, packets,
 //! bits a second. A counter which an agent cannot provide is all ones, an unknown integer is 0.
 
+use std::net::IpAddr;
+
 /// The UDP port that IANA gave to sFlow.
 pub const UDP_PORT: u16 = 6343;
 
@@ -37,6 +39,16 @@ impl DataFormat {
     pub const RAW_HEADER: DataFormat = DataFormat::standard(1);
     /// Counter record: generic interface counters.
     pub const INTERFACE_COUNTERS: DataFormat = DataFormat::standard(1);
+    /// Sample: a packet that was discarded.
+    pub const DISCARDED_PACKET: DataFormat = DataFormat::standard(5);
+    /// Flow record: VLAN and priority on both sides of a switch.
+    pub const EXTENDED_SWITCH: DataFormat = DataFormat::standard(1001);
+    /// Flow record: next hop and prefix lengths.
+    pub const EXTENDED_ROUTER: DataFormat = DataFormat::standard(1002);
+    /// Flow record: label stacks on both sides of a label switch.
+    pub const EXTENDED_MPLS: DataFormat = DataFormat::standard(1006);
+    /// Flow record: names of the place and the reason of a discard.
+    pub const EXTENDED_HW_TRAP: DataFormat = DataFormat::standard(1041);
     /// Counter record: the port's name.
     pub const PORT_NAME: DataFormat = DataFormat::standard(1005);
 
@@ -133,6 +145,58 @@ pub struct FlowSample {
     pub input: Port,
     /// Where it went out.
     pub output: Port,
+}
+
+/// The fixed part of a notification of a discarded packet (0:5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiscardedPacket {
+    /// Number of this notification within its source.
+    pub sequence: u32,
+    /// Who tells.
+    pub source: Source,
+    /// Discarded packets that were not told, since the start; wraps.
+    pub drops: u32,
+    /// ifIndex of the interface that the packet came in on; 0 unknown.
+    pub input: u32,
+    /// ifIndex of the interface that it should have left by; 0 unknown.
+    pub output: u32,
+    /// Why, by the table of the specification.
+    pub reason: u32,
+}
+
+/// Flow record 0:1001. A field that is not known is all ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtendedSwitch {
+    /// VLAN as the frame came.
+    pub source_vlan: u32,
+    /// Priority as it came.
+    pub source_priority: u32,
+    /// VLAN as it left.
+    pub destination_vlan: u32,
+    /// Priority as it left.
+    pub destination_priority: u32,
+}
+
+/// Flow record 0:1002.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtendedRouter {
+    /// The next router.
+    pub next_hop: IpAddr,
+    /// Bits of the route to the source.
+    pub source_length: u32,
+    /// Bits of the route to the destination.
+    pub destination_length: u32,
+}
+
+/// Flow record 0:1006.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtendedMpls<'a> {
+    /// The next router.
+    pub next_hop: Option<IpAddr>,
+    /// Stack entries as the packet came, the outermost first.
+    pub input: &'a [u32],
+    /// As it left.
+    pub output: &'a [u32],
 }
 
 /// The fixed part of a counters sample.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use weir_graph::DropReason;
-use weir_nodes::{Event, flow_hash6};
+use weir_nodes::Event;
 use weir_wire::build::{self, Ends, Ends6};
 use weir_wire::ipv6::FragmentHeader;
 use weir_wire::{EtherType, EthernetHeader, IpProtocol, Ipv6Header, MacAddr};
@@ -317,15 +317,22 @@ fn an_interface_without_ipv6_takes_none() {
 }
 
 #[test]
-fn where_a_sampled_packet_leaves_is_told() {
-    let router = Router::default();
-    let output = |frame: &[u8]| router.tables.output_of(WEST, &frame[..64.min(frame.len())]);
-    assert_eq!((output(&udp6("2001:db8:a::1")), output(&udp6("2001:db8:3::77"))), (EAST, SOUTH));
-    assert_eq!((output(&udp6("2001:db8:c::1")), output(&udp6("2001:db8:ffff::"))), (0, 0));
-    let frame = udp6("2001:db8:b::1");
-    let several =
-        router.tables.nexthops.choose(router.tables.fib6[0].lookup(u128::from_be_bytes(ip6("2001:db8:b::1"))), || flow_hash6(&frame[14..]));
-    assert_eq!(Some(output(&frame)), router.tables.nexthops.adjacency(several).map(|it| it.interface));
+fn where_a_sampled_packet_went_is_told() {
+    let mut router = Router::default();
+    let mut way = |destination: &str| {
+        let frame = udp6(destination);
+        let sent = router.send(WEST, &frame);
+        let departure = sent.first().map(|(port, left)| (*port, &left[..62]));
+        (router.tables.way(WEST, &frame[..62], departure), departure.map_or(0, |(port, _)| port))
+    };
+    let (east, _) = way("2001:db8:a::1");
+    assert_eq!((east.output, east.hop.map(|hop| hop.next)), (EAST, Some("2001:db8:2::2".parse().unwrap())));
+    let (south, _) = way("2001:db8:3::2");
+    assert_eq!((south.output, south.hop.map(|hop| hop.next)), (SOUTH, Some("2001:db8:3::2".parse().unwrap())));
+    assert_eq!(way("2001:db8:c::1").0.hop, None, "it did not leave");
+    // Of two ways the one that it took: a hop is told only where going the way again leads to the same link.
+    let (several, port) = way("2001:db8:b::1");
+    assert!(several.output == port && several.hop.is_some());
 }
 
 #[test]

@@ -568,10 +568,19 @@ fn noise_after_a_label_does_no_harm() {
 }
 
 #[test]
-fn sflow_is_told_where_labelled_packets_leave() {
-    let router = Router::with_labels(Setup::default());
-    let frame = |label| under(&udp(64, 0), &[(label, 0, 9)]);
-    assert_eq!([100, 102, 104, 999].map(|label| router.tables.output_of(WEST, &frame(label))), [EAST, EAST, 0, 0]);
-    assert_eq!(router.tables.output_of(SOUTH, &frame(100)), 0);
-    assert_eq!(router.tables.output_of(WEST, &build::udp4(&through("10.50.1.1"), &[1; 20])), EAST);
+fn where_labelled_packets_went_is_told() {
+    let mut router = Router::with_labels(Setup::default());
+    for (frame, labels) in [(under(&udp(64, 0), &[(100, 0, 9)]), 1), (build::udp4(&through("10.50.1.1"), &[1; 20]), 0)] {
+        let sent = router.send(WEST, &frame);
+        let (port, left) = &sent[0];
+        let way = router.tables.way(WEST, &frame, Some((*port, &left[..54])));
+        assert_eq!((way.input, way.output, *port), (WEST, EAST, EAST));
+        let (came, went) = (way.labels.0.entries(), way.labels.1.entries());
+        assert_eq!((came.len(), went.is_empty()), (labels, false));
+        let word = |at: usize| u32::from_be_bytes(left[at..at + 4].try_into().unwrap());
+        assert_eq!(went[0], word(14), "as on the wire");
+        assert!(way.hop.is_some());
+    }
+    let frame = under(&udp(64, 0), &[(999, 0, 9)]);
+    assert_eq!(router.tables.way(WEST, &frame, None).hop, None);
 }

@@ -6,6 +6,7 @@ use ipnet::Ipv4Net;
 use weir_buf::Vector;
 use weir_fib::{Adjacency, NeighborState};
 use weir_graph::DropReason;
+use weir_nodes::Hop;
 use weir_port::interface::{Input, Interface, InterfaceCounters, Kind, Output};
 use weir_port::sub_interface::{Encapsulation, SubInterface, SubInterfaces, TagStack};
 use weir_wire::{ArpPacket, EtherType, MacAddr, build};
@@ -336,18 +337,28 @@ fn interface_input_takes_frames_in_where_other_nodes_found_them() {
 }
 
 #[test]
-fn who_reports_single_packets_is_told_the_port() {
-    let router = routed();
-    for (tags, destination, port) in [
-        (&[(Q, 100)][..], "10.0.2.2", EAST),
-        (&[(Q, 100)], "10.0.21.2", WEST),
-        (&[], "10.0.20.2", WEST),
-        (&[(AD, 7), (Q, 8)], "10.0.3.2", SOUTH),
-        (&[(Q, 101)], "10.0.2.2", 0),
+fn who_reports_single_packets_is_told_the_way() {
+    let mut router = routed();
+    for (tags, destination, input, output, told) in [
+        (&[(Q, 100)][..], "10.0.2.2", VLAN, EAST, Some((100, 0))),
+        (&[(Q, 100)], "10.0.21.2", VLAN, DOUBLE, Some((100, 7))),
+        (&[], "10.0.20.2", WEST, VLAN, Some((0, 100))),
+        (&[(AD, 7), (Q, 8)], "10.0.3.2", DOUBLE, SOUTH, Some((7, 0))),
+        (&[], "10.0.2.2", WEST, EAST, None),
     ] {
-        assert_eq!(router.tables.output_of(WEST, &tagged(&udp(destination), tags)), port, "{tags:?} {destination}");
+        let frame = tagged(&udp(destination), tags);
+        let sent = router.send(WEST, &frame);
+        let (port, left) = sent.first().expect("it is forwarded");
+        let way = router.tables.way(WEST, &frame[..64], Some((*port, &left[..64])));
+        let hop = Some(Hop { next: destination.parse().unwrap(), prefixes: None });
+        let vlans = way.tags.map(|(came, left)| (came.0, left.unwrap().0));
+        assert_eq!((way.input, way.output, vlans, way.hop), (input, output, told, hop), "{tags:?} {destination}");
     }
-    assert_eq!(router.tables.output_of(LEFT, &tagged(&udp("10.0.2.2"), &[(Q, 5)])), RIGHT);
+    let frame = tagged(&udp("10.0.2.2"), &[(Q, 5)]);
+    let way = router.tables.way(LEFT, &frame, Some((RIGHT, &frame)));
+    assert_eq!((way.input, way.output, way.tags, way.hop), (LEFT, RIGHT, Some(((5, 5), Some((5, 5)))), None), "switched");
+    let way = router.tables.way(WEST, &tagged(&udp("10.0.2.2"), &[(Q, 101)]), None);
+    assert_eq!((way.input, way.output, way.tags, way.hop), (WEST, 0, Some(((101, 5), None)), None), "nobody takes it");
 }
 
 /// A packet in front of a node, as if another one had sent it there.

@@ -9,7 +9,7 @@
 //! Pools and drops are real: a sample carries its worker's pool for the interface, and the agent adds
 //! up what the workers said last; drops are the samples that found a ring full.
 //!
-//! * `run`: the thread.
+//! * `run`: the thread. `join`: a sample and what became of its packet. `ways`: what the tables tell of that.
 //! * `numbers`: sequences, pools, and when an interface's counters are due.
 //! * `datagrams`: the one being filled. `collector`: a socket.
 //!
@@ -17,8 +17,10 @@
 
 mod collector;
 mod datagrams;
+mod join;
 mod numbers;
 mod run;
+mod ways;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_flowfmt::sflow::encode::Encoding;
 
 pub use run::Agent;
+pub use ways::{Asked, Hop, Labels, Tags, Way, Ways};
 
 use crate::sampler::SampleSource;
 
@@ -76,9 +79,9 @@ pub trait Reports: Send + Sync {
     /// All of them, now.
     fn interfaces(&self) -> Vec<InterfaceReport>;
 
-    /// The interface that a packet leaves by, as its first bytes and the tables of this moment tell;
-    /// 0 when they do not. Asked by the agent's thread for each sample: no worker waits for it.
-    fn output(&self, interface: u32, start: &[u8]) -> u32;
+    /// Calls `work` with the tables of this moment, to ask them for the ways of packets. Done by the agent's thread,
+    /// and no worker waits for it.
+    fn with_ways(&self, work: &mut dyn FnMut(&dyn Ways));
 }
 
 /// What a collector got.
@@ -114,6 +117,8 @@ pub struct AgentStats {
     pub samples_dropped: u64,
     /// Samples that the agent could not encode.
     pub samples_lost: u64,
+    /// Samples that were sent without an output: what became of their packets was not told in time.
+    pub samples_incomplete: u64,
     /// Datagrams made, each counted once however many collectors.
     pub datagrams: u64,
     /// By collector.

@@ -1,18 +1,21 @@
 //! The agent's thread: rings in, datagrams out, counters now and then.
 //!
-//! It takes one sample from each ring in turn, at most [`BURST`] from each before it looks at clock,
-//! counters and wishes again. How long it rests depends on how much it found: not at all when a ring
+//! It reads what became of sampled packets, then takes one sample from each ring in turn, at most [`BURST`] from
+//! each before it looks at clock, counters and wishes again. How long it rests depends on how much it found: not at all when a ring
 //! gave a whole burst, longer and longer when all were empty.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use weir_flowfmt::sflow::encode::{CounterRecord, FlowRecord};
+use weir_flowfmt::sflow::encode::CounterRecord;
 use weir_flowfmt::sflow::{CountersSample, FlowSample, InterfaceCounters, Port, RawHeader, Source, UNKNOWN_COUNTER_32};
+use weir_graph::Fate;
 
 use super::datagrams::Datagrams;
+use super::join::Join;
 use super::numbers::Numbers;
+use super::ways::{Asked, Way, Ways};
 use super::{AgentConfig, AgentHandle, AgentStats, InterfaceReport, Reports, Shared, lock};
 use crate::sampler::{Sample, SampleSource};
 
@@ -33,6 +36,8 @@ const LISTEN: Duration = Duration::from_secs(1);
 pub struct Agent {
     config: AgentConfig,
     sources: Vec<SampleSource>,
+    /// By worker, as `sources`.
+    joins: Vec<Join>,
     reports: Arc<dyn Reports>,
     shared: Arc<Shared>,
     desk: Desk,
@@ -50,6 +55,8 @@ struct Desk {
     /// Samples put into datagrams, by worker.
     sent: Vec<u64>,
     lost: u64,
+    /// Samples whose fate did not come in time.
+    incomplete: u64,
 }
 
 impl Agent {
@@ -60,9 +67,16 @@ impl Agent {
     pub fn start(config: AgentConfig, sources: Vec<SampleSource>, reports: Arc<dyn Reports>) -> std::io::Result<AgentHandle> {
         let now = Instant::now();
         let shared = Arc::new(Shared::default());
-        let desk = Desk { datagrams: Datagrams::new(&config, now), numbers: Numbers::default(), sent: vec![0; sources.len()], lost: 0 };
+        let desk = Desk {
+            datagrams: Datagrams::new(&config, now),
+            numbers: Numbers::default(),
+            sent: vec![0; sources.len()],
+            lost: 0,
+            incomplete: 0,
+        };
         let agent = Agent {
             config,
+            joins: sources.iter().map(|_| Join::default()).collect(),
             sources,
             reports,
             shared: shared.clone(),
@@ -82,6 +96,7 @@ impl Agent {
         while !self.shared.stop.load(Ordering::Acquire) {
             self.take_wishes();
             let fullest = self.drain(BURST);
+            self.send_waiting(false);
             let now = Instant::now();
             self.report_counters(now);
             self.desk.datagrams.send_old(now);
@@ -103,6 +118,7 @@ impl Agent {
         self.take_wishes();
         let most = self.sources.iter().map(|source| source.ring.len()).max();
         self.drain(most.unwrap_or(0));
+        self.send_waiting(true);
         let now = Instant::now();
         self.desk.datagrams.send(now);
         self.desk.datagrams.listen(now);
@@ -128,6 +144,7 @@ impl Agent {
         };
         self.desk.sent.resize(self.desk.sent.len() + sources.len(), 0);
         self.sources.extend(sources);
+        self.joins.resize_with(self.sources.len(), Join::default);
         let Some(config) = config else { return };
         self.desk.datagrams.configure(&config, Instant::now());
         if config.polling_interval != self.config.polling_interval {
@@ -141,23 +158,48 @@ impl Agent {
     /// how many the fullest one gave.
     fn drain(&mut self, most: usize) -> usize {
         let now = Instant::now();
-        // Lost since the start, by all workers; 32 bits of it are on the wire, and wrap.
-        let lost = self.sources.iter().fold(0, |sum: u64, source| sum.wrapping_add(source.counters.lost.get()));
-        for pass in 0..most {
-            let mut empty = true;
-            for (worker, source) in self.sources.iter_mut().enumerate() {
-                let (desk, reports) = (&mut self.desk, &*self.reports);
-                let mut flow = |sample: &Sample| {
-                    let output = reports.output(sample.interface, sample.start());
-                    desk.flow(worker, sample, output, lost as u32, now);
-                };
-                empty &= source.ring.pop_with(&mut flow).is_none();
+        // Samples that come after this moment are left for the next turn, so that their fates are read first.
+        let there = self.sources.iter().map(|source| source.ring.len()).max().unwrap_or(0).min(most);
+        let lost = self.lost();
+        let Agent { sources, joins, desk, reports, .. } = self;
+        let mut fullest = 0;
+        reports.with_ways(&mut |ways| {
+            desk.take_fates(sources, joins, ways, lost, now);
+            for pass in 0..there {
+                let mut empty = true;
+                for (worker, (source, join)) in sources.iter_mut().zip(joins.iter_mut()).enumerate() {
+                    let taken = source.ring.pop_with(|sample| desk.take(worker, sample, join, ways, lost, now));
+                    empty &= taken.is_none();
+                }
+                if empty {
+                    break;
+                }
+                fullest = pass + 1;
             }
-            if empty {
-                return pass;
-            }
+        });
+        fullest
+    }
+
+    /// Lost since the start, by all workers; 32 bits of it are on the wire, and wrap.
+    fn lost(&self) -> u32 {
+        self.sources.iter().fold(0, |sum: u64, source| sum.wrapping_add(source.counters.lost.get())) as u32
+    }
+
+    /// Sends samples whose fates did not come in time; `all` at the end.
+    fn send_waiting(&mut self, all: bool) {
+        if self.joins.iter().all(Join::is_empty) {
+            return;
         }
-        most
+        let (now, lost) = (Instant::now(), self.lost());
+        let Agent { joins, desk, reports, .. } = self;
+        reports.with_ways(&mut |ways| {
+            for (worker, join) in joins.iter_mut().enumerate() {
+                while let Some(sample) = join.overdue(now, all) {
+                    desk.incomplete += 1;
+                    desk.flow(worker, &sample, None, ways, lost, now);
+                }
+            }
+        });
     }
 
     /// Reports the counters of the sampled interfaces that are due.
@@ -187,6 +229,7 @@ impl Agent {
             samples_sent: self.desk.sent.clone(),
             samples_dropped: dropped,
             samples_lost: self.desk.lost,
+            samples_incomplete: self.desk.incomplete,
             datagrams: self.desk.datagrams.made(),
             collectors: self.desk.datagrams.stats(),
             interfaces: self.desk.numbers.stats(),
@@ -195,8 +238,38 @@ impl Agent {
 }
 
 impl Desk {
+    /// Reads what became of packets; samples that waited for it go out.
+    fn take_fates(&mut self, sources: &mut [SampleSource], joins: &mut [Join], ways: &dyn Ways, lost: u32, now: Instant) {
+        for source in sources {
+            source.fates.pop_many(usize::MAX, |told| {
+                let worker = told.mark.worker();
+                let waited = joins.get_mut(worker).and_then(|join| join.fate(told.mark.ticket(), told.fate));
+                if let Some(sample) = waited {
+                    self.flow(worker, &sample, Some(&told.fate), ways, lost, now);
+                }
+            });
+        }
+    }
+
+    /// One sample out of its ring: it goes out, or waits for its fate.
+    fn take(&mut self, worker: usize, sample: &Sample, join: &mut Join, ways: &dyn Ways, lost: u32, now: Instant) {
+        if sample.ticket == 0 {
+            return self.flow(worker, sample, None, ways, lost, now);
+        }
+        match join.known(sample.ticket) {
+            Some(fate) => self.flow(worker, sample, Some(&fate), ways, lost, now),
+            None => {
+                if let Some(oldest) = join.wait(sample, now) {
+                    self.incomplete += 1;
+                    self.flow(worker, &oldest, None, ways, lost, now);
+                }
+            }
+        }
+    }
+
     /// Numbers one sample and puts it into the datagram.
-    fn flow(&mut self, worker: usize, sample: &Sample, output: u32, drops: u32, now: Instant) {
+    fn flow(&mut self, worker: usize, sample: &Sample, fate: Option<&Fate>, ways: &dyn Ways, drops: u32, now: Instant) {
+        let way = ways.way(&Asked::of(sample, fate));
         let source = self.numbers.source(sample.interface);
         let flow = FlowSample {
             sequence: source.next_flow(),
@@ -205,8 +278,8 @@ impl Desk {
             // The field has 32 bits and wraps.
             pool: source.pool(worker, sample.pool) as u32,
             drops,
-            input: Port::interface(sample.interface),
-            output: Port::interface(output),
+            input: Port::interface(way.input),
+            output: output(fate, &way),
         };
         // Header of an Ethernet frame "with the number of octets removed": ports give frames without FCS.
         let header = RawHeader {
@@ -215,7 +288,8 @@ impl Desk {
             stripped: FCS,
             header: sample.bytes(),
         };
-        if !self.datagrams.add(now, |builder| builder.flow_sample(&flow, &[FlowRecord::RawHeader(header)])) {
+        let records = way.records(header);
+        if !self.datagrams.add(now, |builder| builder.flow_sample(&flow, records.all())) {
             self.lost += 1;
             return;
         }
@@ -232,6 +306,16 @@ impl Desk {
         let counters = interface_counters(report);
         let records = [CounterRecord::Interface(&counters), CounterRecord::PortName(&report.name)];
         self.datagrams.add(now, |builder| builder.counters_sample(&sample, &records));
+    }
+}
+
+/// Where a packet went, as the sample says it. Without a fate it is what goes out, or not known.
+fn output(fate: Option<&Fate>, way: &Way) -> Port {
+    match fate {
+        None | Some(Fate::Sent(_)) => Port::interface(way.output),
+        Some(Fate::Kept) => Port::INTERNAL,
+        Some(Fate::Copied(count)) => Port::multiple(*count),
+        Some(Fate::Dropped { reason, .. }) => Port::discarded(u32::from(crate::discard_code(*reason))),
     }
 }
 

@@ -1,6 +1,5 @@
 //! The other end of an agent: a UDP socket that takes datagrams apart.
 
-use super::OUTPUT;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -11,7 +10,7 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_s
 use weir_flowfmt::sflow::decode::{CounterRecord, Datagram, FlowRecord, Sample};
 use weir_flowfmt::sflow::encode::Encoding;
 use weir_flowfmt::sflow::{CountersSample, DataFormat, FlowSample, InterfaceCounters};
-use weir_telemetry::agent::{AgentConfig, InterfaceReport, Reports};
+use weir_telemetry::agent::{AgentConfig, Asked, InterfaceReport, Reports, Way, Ways};
 
 /// A flow sample as it was received.
 #[derive(Clone, Debug)]
@@ -145,8 +144,17 @@ impl Reports for Interfaces {
         self.0.lock().unwrap().clone()
     }
 
-    fn output(&self, _interface: u32, _start: &[u8]) -> u32 {
-        OUTPUT
+    fn with_ways(&self, work: &mut dyn FnMut(&dyn Ways)) {
+        work(&AsSeen);
+    }
+}
+
+/// Ways of a router without sub-interfaces, routes and labels.
+struct AsSeen;
+
+impl Ways for AsSeen {
+    fn way(&self, asked: &Asked<'_>) -> Way {
+        Way { input: asked.input, output: asked.departure.map_or(0, |(port, _)| port), ..Way::default() }
     }
 }
 

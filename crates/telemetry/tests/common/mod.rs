@@ -8,12 +8,12 @@ pub(crate) mod collector;
 use std::sync::Arc;
 
 use weir_buf::{Hugepages, Pkt, Pool, PoolConfig};
-use weir_graph::{DropCounters, Gate, Look, Marks, Point, Tap, World};
+use weir_graph::{DEPARTURE_HEAD, Departure, DropCounters, Fate, Gate, Look, Marks, Point, Tap, World};
 use weir_telemetry::sampler::{Sample, SampleSource, Sampler, Settings};
 
 /// The interface that packets come in by unless a test says otherwise.
 pub(crate) const INTERFACE: u32 = 7;
-/// Where every packet leaves, as the agent is told.
+/// Where every packet leaves.
 pub(crate) const OUTPUT: u32 = 9;
 
 /// A world in which nothing is dropped.
@@ -69,9 +69,8 @@ pub(crate) struct Rig {
     pub(crate) source: SampleSource,
     pub(crate) marks: Marks,
     pub(crate) now: u64,
+    worker: usize,
     gate: Gate,
-    /// The settings as of the last tick, which a change brings about here.
-    settings_seen: (u32, u32),
 }
 
 impl Rig {
@@ -82,7 +81,12 @@ impl Rig {
     pub(crate) fn with_ring(rate: u32, seed: u64, ring: usize) -> Rig {
         let settings = Settings::new(rate, 16);
         let (sampler, source) = Sampler::new(settings.clone(), seed, ring);
-        Rig { settings, sampler, source, marks: Marks::default(), now: 0, gate: Gate::default(), settings_seen: (0, 0) }
+        Rig { settings, sampler, source, marks: Marks::default(), now: 0, worker: 0, gate: Gate::default() }
+    }
+
+    /// The same in another worker than the first.
+    pub(crate) fn in_worker(self, worker: usize) -> Rig {
+        Rig { worker, ..self }
     }
 
     /// The reading end, for an agent; the counters stay here, too.
@@ -95,16 +99,20 @@ impl Rig {
     /// One vector comes in on `interface`.
     pub(crate) fn look_on(&mut self, interface: u32, packets: &[Pkt]) {
         self.now += 1;
-        if self.settings_seen != (self.settings.rate(), self.settings.header()) {
-            self.settings_seen = (self.settings.rate(), self.settings.header());
-            self.gate.ask::<Plain>(&mut self.sampler);
+        // A change of the settings brings a tick about here.
+        if Tap::<Plain>::tick(&mut self.sampler, self.now) {
+            self.gate.ask_all::<Plain>(&mut self.sampler);
         }
         if self.gate.is_due(interface, packets.len()) {
             let (seen, unused) = self.gate.state(interface);
-            let (worker, now, point, any_marked) = (0, self.now, Point::Rx, false);
+            let (worker, now, point, any_marked) = (self.worker, self.now, Point::Rx, false);
             let look = Look { world: &Plain, worker, now, point, interface, any_marked, seen, unused };
             self.sampler.look(&look, packets, &mut self.marks);
-            self.gate.ask::<Plain>(&mut self.sampler);
+            self.gate.ask::<Plain>(&mut self.sampler, interface);
+            // All packets leave at once, as they came.
+            for (place, slot) in self.marks.drain() {
+                Tap::<Plain>::fate(&mut self.sampler, slot, &sent(&packets[usize::from(place)]));
+            }
         }
     }
 
@@ -128,6 +136,13 @@ impl Rig {
     pub(crate) fn lost(&self) -> u64 {
         self.source.counters.lost.get()
     }
+}
+
+/// That a packet left by [`OUTPUT`] as it is.
+pub(crate) fn sent(packet: &Pkt) -> Fate {
+    let (mut head, len) = ([0; DEPARTURE_HEAD], packet.len().min(DEPARTURE_HEAD));
+    head[..len].copy_from_slice(&packet.data()[..len]);
+    Fate::Sent(Departure { interface: OUTPUT, len: len as u16, head })
 }
 
 /// The place of a packet made by [`packets`].

@@ -1,0 +1,194 @@
+//! Where a packet went, told afterwards.
+//!
+//! Whoever reports single packets (the sFlow agent) has the first bytes of a packet as it came in and, when it left,
+//! as it went out. This tells the rest from the tables of the moment: which sub-interfaces took it, the tags on
+//! either side, the labels, and the next hop. It runs on the reader's thread; no worker waits for it.
+//!
+//! Output, tags and labels are what was seen on the wire. The next hop is found by going the way again, with the
+//! same hash over the same bytes; when the tables have changed since, so that it would now leave elsewhere,
+//! it is not told.
+
+use std::net::IpAddr;
+
+use weir_fib::{Adjacency, AdjacencyKind};
+use weir_port::interface::Input;
+use weir_wire::vlan::{Outer, TAG_LEN};
+use weir_wire::{EtherType, Ipv4Header, Ipv6Header, mpls};
+
+use crate::mpls::DEEPEST;
+use crate::{Tables, flow_hash_mpls, flow_hash4, flow_hash6};
+
+/// The outermost tag on one side: VLAN and priority; 0 and 0 without a tag.
+pub type OuterTag = (u16, u8);
+
+/// Entries of a stack that are told: as many as can be pushed.
+const MOST_LABELS: usize = 16;
+
+/// A label stack as it stood on the wire, outermost entry first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LabelStack {
+    entries: [u32; MOST_LABELS],
+    depth: u8,
+}
+
+impl LabelStack {
+    /// The entries, 32 bits each as in RFC 3032 section 2.1.
+    #[must_use]
+    pub fn entries(&self) -> &[u32] {
+        self.entries.get(..self.depth as usize).unwrap_or(&[])
+    }
+
+    /// What can be read of the stack at the start of `bytes`: the header may end before the stack does.
+    fn read(mut bytes: &[u8]) -> LabelStack {
+        let mut stack = LabelStack::default();
+        while let (Some((word, rest)), Some(place)) = (bytes.split_first_chunk(), stack.entries.get_mut(stack.depth as usize)) {
+            *place = u32::from_be_bytes(*word);
+            stack.depth += 1;
+            if *place & 0x100 != 0 {
+                break;
+            }
+            bytes = rest;
+        }
+        stack
+    }
+}
+
+/// How a routed or labelled packet was sent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// The next router or, on a connected link, the destination.
+    pub next: IpAddr,
+    /// Bits of the route to the source, and of the one to the destination.
+    pub prefixes: Option<(u8, u8)>,
+}
+
+/// The way of one packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    /// The interface or sub-interface that took it.
+    pub input: u32,
+    /// The one that it left by; 0 when it did not, or nobody knows.
+    pub output: u32,
+    /// The outermost tags as it came and, if it left, as it went, where one of them has a tag or frames are switched.
+    pub tags: Option<(OuterTag, Option<OuterTag>)>,
+    /// The next hop, if it was routed or its label looked up.
+    pub hop: Option<Hop>,
+    /// Labels that it came with, and that it left with.
+    pub labels: (LabelStack, LabelStack),
+}
+
+/// A frame's first bytes with what its tags say.
+struct Side<'a> {
+    start: &'a [u8],
+    tags: Outer,
+    interface: u32,
+}
+
+impl<'a> Side<'a> {
+    fn read(tables: &Tables, port: u32, start: &'a [u8]) -> Option<Side<'a>> {
+        let tags = Outer::read(start).ok()?;
+        Some(Side { start, tags, interface: tables.taker_of(port, &tags) })
+    }
+
+    fn outer(&self) -> OuterTag {
+        self.tags.outer.map_or((0, 0), |tag| (tag.tag.vlan(), tag.tag.priority()))
+    }
+
+    fn payload(&self) -> &'a [u8] {
+        self.start.get(self.tags.payload_at..).unwrap_or(&[])
+    }
+
+    fn labels(&self) -> LabelStack {
+        if self.tags.ethertype == EtherType::MPLS { LabelStack::read(self.payload()) } else { LabelStack::default() }
+    }
+}
+
+impl Tables {
+    /// The way of a packet that came in by the port `input` with `start` as its first bytes and, when it left,
+    /// went out of a port with those first bytes.
+    #[must_use]
+    pub fn way(&self, input: u32, start: &[u8], departure: Option<(u32, &[u8])>) -> Way {
+        let came = Side::read(self, input, start);
+        let left = departure.and_then(|(port, start)| Side::read(self, port, start));
+        let mut way = Way {
+            input: came.as_ref().map_or(input, |side| side.interface),
+            output: left.as_ref().map_or(departure.map_or(0, |(port, _)| port), |side| side.interface),
+            ..Way::default()
+        };
+        let Some(came) = came else { return way };
+        let tagged = came.tags.outer.is_some() || left.as_ref().is_some_and(|side| side.tags.outer.is_some());
+        if tagged || self.switches(way.input) {
+            way.tags = Some((came.outer(), left.as_ref().map(Side::outer)));
+        }
+        way.labels = (came.labels(), left.as_ref().map_or_else(LabelStack::default, Side::labels));
+        way.hop = left.and_then(|left| self.hop(&came, left.interface));
+        way
+    }
+
+    /// Whether frames of an interface are switched, not routed.
+    fn switches(&self, interface: u32) -> bool {
+        matches!(self.interface(interface).map(|it| it.input), Some(Input::CrossConnect(_) | Input::Bridge { .. }))
+    }
+
+    /// The sub-interface that takes a frame of a port, or of the bond that the port belongs to; else the port.
+    fn taker_of(&self, port: u32, tags: &Outer) -> u32 {
+        let parent = match self.interface(port).map(|it| it.input) {
+            Some(Input::Member { bond, .. }) => bond,
+            _ => port,
+        };
+        self.interface(parent).and_then(|it| it.sub_interfaces.as_ref()?.of(tags)).unwrap_or(port)
+    }
+
+    /// The interface whose settings route what comes in: the bond in place of its member.
+    fn routing_interface(&self, interface: u32) -> u32 {
+        match self.interface(interface).map(|it| it.input) {
+            Some(Input::Member { bond, .. }) => bond,
+            _ => interface,
+        }
+    }
+
+    fn hop(&self, came: &Side<'_>, output: u32) -> Option<Hop> {
+        let interface = self.routing_interface(came.interface);
+        let here = self.interface(interface)?;
+        let taken = here.sub_interface.map_or(0, |sub_interface| sub_interface.encapsulation.count());
+        if here.input != Input::Routed || came.tags.payload_at != 14 + taken * TAG_LEN {
+            return None;
+        }
+        let (adjacency, destination, prefixes) = self.path(interface, came)?;
+        if self.routing_interface(output) != adjacency.interface {
+            return None;
+        }
+        let next = match adjacency.kind {
+            AdjacencyKind::Neighbor | AdjacencyKind::Labelled => adjacency.end().address,
+            AdjacencyKind::Glean => destination?,
+            _ => return None,
+        };
+        Some(Hop { next, prefixes })
+    }
+
+    /// The adjacency that a packet leads to, its destination and the prefixes that cover its ends.
+    fn path(&self, interface: u32, came: &Side<'_>) -> Option<(&Adjacency, Option<IpAddr>, Option<(u8, u8)>)> {
+        let l3 = came.payload();
+        let (number, destination, prefixes) = match came.tags.ethertype {
+            EtherType::IPV4 => {
+                let (header, _) = Ipv4Header::read(l3)?;
+                let group = self.fib4_of(interface)?.lookup(header.destination());
+                let payload = l3.get(header.header_len()..).unwrap_or(&[]);
+                let number = self.nexthops.choose(group, || flow_hash4(header, payload));
+                (number, Some(IpAddr::from(header.destination().to_be_bytes())), None)
+            }
+            EtherType::IPV6 => {
+                let (header, _) = Ipv6Header::read(l3)?;
+                let group = self.fib6_of(interface)?.lookup(u128::from_be_bytes(header.destination));
+                (self.nexthops.choose(group, || flow_hash6(l3)), Some(IpAddr::from(header.destination)), None)
+            }
+            EtherType::MPLS => {
+                let (top, _) = mpls::Entry::read(l3)?;
+                let hash = || mpls::read_stack(l3, DEEPEST).map_or(0, |stack| flow_hash_mpls(&stack));
+                (self.nexthops.choose(self.lfib.lookup(top.label().0).group(), hash), None, None)
+            }
+            _ => return None,
+        };
+        Some((self.nexthops.adjacency(number)?, destination, prefixes))
+    }
+}

@@ -1,0 +1,151 @@
+//! Puts samples and their fates together.
+//!
+//! A worker writes a sample when the packet comes in and its fate when the packet ends, mostly within the same
+//! turn, a few microseconds later, long before the agent looks. So fates are read first: when a sample
+//! comes out of its ring its fate is at hand, and the sample is encoded where it lies. One whose packet
+//! still waits (for a neighbour's address, for a worker's turn) is copied and waits, too, for at most
+//! [`MOST_WAIT`]; then it is sent without its output, since samples may not be late.
+//!
+//! Bounded: fates of at most [`weir_telemetry::sampler::FATES`](crate::sampler::FATES) samples, and
+//! [`MOST_WAITING`] samples a worker; the oldest goes when another one comes.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use weir_graph::Fate;
+
+use crate::sampler::{FATES, Sample, ticket_distance};
+
+/// How long a sample waits for its fate.
+pub(super) const MOST_WAIT: Duration = Duration::from_millis(400);
+/// Samples of one worker that wait.
+const MOST_WAITING: usize = 1024;
+
+/// A sample that waits; `None` once it is sent.
+struct Waiting {
+    ticket: u32,
+    since: Instant,
+    sample: Option<Box<Sample>>,
+}
+
+/// The samples of one worker.
+#[derive(Default)]
+pub(super) struct Join {
+    /// Fates by ticket, modulo their number; made with the first.
+    early: Vec<Option<(u32, Fate)>>,
+    /// In the order of their tickets.
+    waiting: VecDeque<Waiting>,
+}
+
+const MASK: usize = FATES - 1;
+const _: () = assert!(FATES.is_power_of_two());
+
+impl Join {
+    /// A fate is told: the sample that waited for it, if it is out of its ring already.
+    pub(super) fn fate(&mut self, ticket: u32, fate: Fate) -> Option<Box<Sample>> {
+        if let Some(first) = self.waiting.front() {
+            let first = first.ticket;
+            let place = self.waiting.partition_point(|waiting| ticket_distance(first, waiting.ticket) < ticket_distance(first, ticket));
+            if let Some(found) = self.waiting.get_mut(place).filter(|waiting| waiting.ticket == ticket) {
+                let sample = found.sample.take();
+                self.forget_sent();
+                return sample;
+            }
+        }
+        if self.early.is_empty() {
+            self.early.resize_with(FATES, || None);
+        }
+        if let Some(place) = self.early.get_mut(ticket as usize & MASK) {
+            *place = Some((ticket, fate));
+        }
+        None
+    }
+
+    /// The fate of a sample that comes out of its ring, when it is known.
+    pub(super) fn known(&mut self, ticket: u32) -> Option<Fate> {
+        let place = self.early.get_mut(ticket as usize & MASK)?;
+        let (told, fate) = *place.as_ref()?;
+        *place = None;
+        (told == ticket).then_some(fate)
+    }
+
+    /// Lets a sample wait; returns the one that has to go for it.
+    pub(super) fn wait(&mut self, sample: &Sample, now: Instant) -> Option<Box<Sample>> {
+        let gone = if self.waiting.len() >= MOST_WAITING { self.take_oldest() } else { None };
+        self.waiting.push_back(Waiting { ticket: sample.ticket, since: now, sample: Some(Box::new(sample.clone())) });
+        gone
+    }
+
+    /// Whether none waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// A sample that has waited too long, or any with `all`.
+    pub(super) fn overdue(&mut self, now: Instant, all: bool) -> Option<Box<Sample>> {
+        let oldest = self.waiting.front()?;
+        if all || now.duration_since(oldest.since) >= MOST_WAIT { self.take_oldest() } else { None }
+    }
+
+    fn take_oldest(&mut self) -> Option<Box<Sample>> {
+        let sample = self.waiting.pop_front().and_then(|waiting| waiting.sample);
+        self.forget_sent();
+        sample
+    }
+
+    fn forget_sent(&mut self) {
+        while self.waiting.front().is_some_and(|waiting| waiting.sample.is_none()) {
+            self.waiting.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(ticket: u32) -> Sample {
+        let mut sample = Sample::default();
+        sample.ticket = ticket;
+        sample
+    }
+
+    fn ticket(sample: Option<Box<Sample>>) -> Option<u32> {
+        sample.map(|sample| sample.ticket)
+    }
+
+    #[test]
+    fn a_fate_that_is_told_first_is_kept_for_its_sample_only() {
+        let mut join = Join::default();
+        assert_eq!(join.known(7), None);
+        assert_eq!(ticket(join.fate(7, Fate::Kept)), None);
+        assert_eq!(join.known(7 + FATES as u32), None, "another sample's, which is gone");
+        assert_eq!(ticket(join.fate(7, Fate::Copied(3))), None);
+        assert_eq!((join.known(7), join.known(7)), (Some(Fate::Copied(3)), None));
+    }
+
+    #[test]
+    fn samples_wait_for_their_fates_in_any_order_also_where_tickets_wrap() {
+        let last = (1 << 24) - 1;
+        let mut join = Join::default();
+        let now = Instant::now();
+        for number in [last - 1, last, 1, 2] {
+            assert!(join.wait(&sample(number), now).is_none());
+        }
+        assert_eq!(ticket(join.fate(1, Fate::Kept)), Some(1));
+        assert_eq!(ticket(join.fate(1, Fate::Kept)), None, "told once");
+        assert_eq!(ticket(join.fate(last - 1, Fate::Kept)), Some(last - 1));
+        assert_eq!(ticket(join.overdue(now, false)), None);
+        assert_eq!(ticket(join.overdue(now + MOST_WAIT, false)), Some(last));
+        assert_eq!(ticket(join.overdue(now, true)), Some(2));
+        assert!(join.overdue(now, true).is_none() && join.waiting.is_empty());
+    }
+
+    #[test]
+    fn those_who_wait_are_bounded() {
+        let mut join = Join::default();
+        let now = Instant::now();
+        let gone = (1..=3000).filter_map(|number| join.wait(&sample(number), now)).count();
+        assert_eq!((join.waiting.len(), gone), (MOST_WAITING, 3000 - MOST_WAITING));
+    }
+}

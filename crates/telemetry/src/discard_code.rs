@@ -1,0 +1,71 @@
+//! Why packets are discarded, in sFlow's numbers.
+//!
+//! The table is that of the specification's extension for dropped packets: 0 to 15 are the codes of ICMP's
+//! destination unreachable (RFC 792, RFC 1812), those from 256 on its own. Several reasons may share a
+//! number; the name of the node and of the reason travel beside it. The match is complete, so that a new
+//! reason cannot be forgotten.
+
+use weir_graph::DropReason;
+
+/// The number of a reason; 256, unknown, where the table has nothing that fits.
+#[must_use]
+pub const fn discard_code(reason: DropReason) -> u16 {
+    use DropReason as R;
+    match reason {
+        // ICMP codes: network, host, protocol, fragmentation needed, administratively prohibited.
+        R::NoRoute => 0,
+        R::HostUnreachable => 1,
+        R::LocalProtocol | R::IcmpUnsupported => 2,
+        R::FragmentationNeeded => 4,
+        R::Ip6BeyondScope | R::Ip6LinkLocal => 9,
+        R::TtlExpired => 257,
+        R::AclDenied => 258,
+        R::NoBuffer | R::TxFull | R::HandoffFull | R::HoldFull | R::NoHeadroom => 259,
+        R::StormLimit | R::LacpFlood => 261,
+        R::FrameTooLong | R::PacketTooBig => 262,
+        R::BadSourceMac => 263,
+        R::VlanUnknown => 265,
+        R::NoMember => 267,
+        R::SameMember => 268,
+        R::Blackhole => 269,
+        R::UnknownEthertype => 270,
+        R::Ip6GroupFrame => 271,
+        R::Ip4MartianDestination | R::Ip6MartianDestination => 272,
+        R::Ip4MartianSource | R::Ip6MartianSource => 274,
+        R::Ip4BadVersion | R::Ip4BadHeaderLength | R::Ip4BadLength | R::Ip4BadChecksum | R::Ip6BadVersion | R::Ip6BadLength => 275,
+        R::NotRouted | R::Ip4Multicast | R::Ip6Multicast | R::Ip4Broadcast => 281,
+        R::MplsUnknownLabel | R::MplsNotBottom | R::MplsBadPayload | R::MplsReservedLabel | R::MplsRouterAlert => 282,
+        R::InterfaceDown | R::TxDown | R::MemberInactive | R::ForwardOff | R::FloodOff => 284,
+        R::Ip6RoutingHeader | R::Ip6Option | R::LocalFragment | R::MplsNotEnabled => 285,
+        R::ReservedMac | R::SlowProtocol | R::LacpOff => 294,
+        R::SplitHorizon => 303,
+        R::MacBound => 304,
+        R::WrongMac => 305,
+        R::VlanTruncated => 309,
+        R::MplsBadStack => 311,
+        R::ArpTruncated | R::ArpUnsupported | R::ArpForeign | R::ArpMartian => 312,
+        R::Ip4Truncated | R::Ip6Truncated | R::Ip6BadExtension => 313,
+        R::TooShort => 324,
+        R::Ip6NotEnabled => 326,
+        R::IcmpTruncated | R::IcmpBadChecksum => 289,
+        R::NdTruncated | R::NdHopLimit | R::NdMalformed | R::NdForeign | R::NdMartian | R::NdRedirect | R::NdRouter => 323,
+        R::LacpMalformed | R::LacpOwnSystem => 323,
+        R::LoopLimit | R::Stopped => 256,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table ends at 324 for parsers, 326 for what else this router can say.
+    #[test]
+    fn every_number_is_in_the_table() {
+        for &reason in DropReason::ALL {
+            let code = discard_code(reason);
+            assert!(code <= 15 || (256..=326).contains(&code), "{}: {code}", reason.name());
+        }
+        let unknown = DropReason::ALL.iter().filter(|&&reason| discard_code(reason) == 256).count();
+        assert!(unknown <= 2, "{unknown} reasons have no number of their own");
+    }
+}
