@@ -14,9 +14,10 @@ pub const fn discard_code(reason: DropReason) -> u16 {
     match reason {
         // ICMP codes: network, host, protocol, fragmentation needed, administratively prohibited.
         R::NoRoute => 0,
-        R::HostUnreachable => 1,
+        R::HostUnreachable | R::RouteUnreachable => 1,
         R::LocalProtocol | R::IcmpUnsupported => 2,
         R::FragmentationNeeded => 4,
+        R::RouteProhibited => 13,
         R::Ip6BeyondScope | R::Ip6LinkLocal => 9,
         R::TtlExpired => 257,
         R::AclDenied => 258,
@@ -38,6 +39,7 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::InterfaceDown | R::TxDown | R::MemberInactive | R::ForwardOff | R::FloodOff => 284,
         R::Ip6RoutingHeader | R::Ip6Option | R::LocalFragment | R::MplsNotEnabled => 285,
         R::ReservedMac | R::SlowProtocol | R::LacpOff => 294,
+        R::Urpf => 302,
         R::SplitHorizon => 303,
         R::MacBound => 304,
         R::WrongMac => 305,
