@@ -103,6 +103,15 @@ impl<'a> Side<'a> {
     }
 }
 
+/// Where a packet is led.
+struct Path<'a> {
+    adjacency: &'a Adjacency,
+    /// Its destination, if it has one that can be told.
+    destination: Option<IpAddr>,
+    /// Bits of the prefixes that cover its source and its destination.
+    prefixes: Option<(u8, u8)>,
+}
+
 impl Tables {
     /// The way of a packet that came in by the port `input` with `start` as its first bytes and, when it left,
     /// went out of a port with those first bytes.
@@ -154,7 +163,7 @@ impl Tables {
         if here.input != Input::Routed || came.tags.payload_at != 14 + taken * TAG_LEN {
             return None;
         }
-        let (adjacency, destination, prefixes) = self.path(interface, came)?;
+        let Path { adjacency, destination, prefixes } = self.path(interface, came)?;
         if self.routing_interface(output) != adjacency.interface {
             return None;
         }
@@ -166,8 +175,8 @@ impl Tables {
         Some(Hop { next, prefixes })
     }
 
-    /// The adjacency that a packet leads to, its destination and the prefixes that cover its ends.
-    fn path(&self, interface: u32, came: &Side<'_>) -> Option<(&Adjacency, Option<IpAddr>, Option<(u8, u8)>)> {
+    /// The path of a packet.
+    fn path(&self, interface: u32, came: &Side<'_>) -> Option<Path<'_>> {
         let l3 = came.payload();
         let (number, destination, prefixes) = match came.tags.ethertype {
             EtherType::IPV4 => {
@@ -189,6 +198,6 @@ impl Tables {
             }
             _ => return None,
         };
-        Some((self.nexthops.adjacency(number)?, destination, prefixes))
+        Some(Path { adjacency: self.nexthops.adjacency(number)?, destination, prefixes })
     }
 }
