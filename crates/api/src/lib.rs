@@ -39,6 +39,7 @@ mod interface;
 mod listen;
 mod memif;
 pub mod metrics;
+mod mpls;
 mod openapi;
 mod page;
 mod reference;
@@ -75,6 +76,7 @@ pub use forwarding::{Adjacency, Neighbor, NeighborState, Neighbors, PathReply, R
 pub use hardware::{CounterSource, Hardware, HardwareCounter, HardwarePort, RxPlacement, RxQueuePlacement};
 pub use interface::{Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown};
 pub use memif::{Memif, MemifDisconnects, MemifRole, Memifs};
+pub use mpls::{LabelMode, LabelReply, MplsFib};
 pub use page::{Destinations, InterfaceQuery, NeighborKey, NeighborQuery, NotAPlace, Page, RouteKey, RouteQuery};
 pub use reference::reference;
 pub use router::{Clear, Cleared, Router};

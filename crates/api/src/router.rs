@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AclQuery, Acls, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream,
     Captures, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors, EventBus, FibSummary,
-    Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, L2fib, L2fibQuery, Memifs, NeighborQuery, Neighbors, RevisionText,
-    RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, L2fib, L2fibQuery, Memifs, MplsFib, NeighborQuery, Neighbors,
+    RevisionText, RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 
 /// A router as the API sees it.
@@ -66,6 +66,12 @@ pub trait Router: Send + Sync + 'static {
     /// All bonds with their members.
     fn bonds(&self) -> Result<Bonds, ApiError> {
         Err(ApiError::not_available("bonds"))
+    }
+
+    /// Entries of incoming labels, in order: of one label, or at most `most` behind `after`.
+    fn mpls_fib(&self, label: Option<u32>, after: Option<u32>, most: usize) -> Result<MplsFib, ApiError> {
+        let _ = (label, after, most);
+        Err(ApiError::not_available("incoming labels"))
     }
 
     /// All ends of shared-memory connections.

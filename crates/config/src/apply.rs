@@ -55,6 +55,7 @@ fn fit(config: &mut Config, step: &Step) -> Option<()> {
         Step::SetUrpf { interface, from, to } => set(&mut interfaces.get_mut(interface)?.urpf, from, to),
         Step::SetSflow { interface, from, to } => set(&mut interfaces.get_mut(interface)?.sflow, from, to),
         Step::SetBond { interface, from, to } => set(&mut interfaces.get_mut(interface)?.bond, from, to),
+        Step::SetMpls { interface, from, to } => set(&mut interfaces.get_mut(interface)?.mpls, from, to),
         Step::AddAddress { interface, address } => done(interfaces.get_mut(interface)?.addresses.insert(*address)),
         Step::RemoveAddress { interface, address } => done(interfaces.get_mut(interface)?.addresses.remove(address)),
         _ => fit_shared(config, step),
@@ -112,6 +113,13 @@ fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
             config.routes.remove(key);
         }),
         Step::ChangeRoute { key, from, to } => set(config.routes.get_mut(key)?, from, to),
+        Step::AddLabel { label, entry } => when(!config.mpls.labels.contains_key(label), || {
+            config.mpls.labels.insert(*label, entry.clone());
+        }),
+        Step::RemoveLabel { label, entry } => when(config.mpls.labels.get(label) == Some(entry), || {
+            config.mpls.labels.remove(label);
+        }),
+        Step::ChangeLabel { label, from, to } => set(config.mpls.labels.get_mut(label)?, from, to),
         Step::SetSflowSettings { from, to } => set(&mut config.sflow, from, to),
         Step::SetLogLevel { from, to } => set(&mut config.logging.level, from, to),
         Step::NeedsRestart { change } => match change {
@@ -159,6 +167,7 @@ impl Interface {
             urpf: None,
             sflow: false,
             bond: None,
+            mpls: false,
             ..self.clone()
         }
     }

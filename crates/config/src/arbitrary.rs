@@ -4,7 +4,7 @@
 //! refer only to what is there, subnets do not overlap, ends of a cross connect agree. `pair`
 //! gives two that mostly agree, because what is alike in both is where a plan goes wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
@@ -16,6 +16,7 @@ use crate::bond::{Bond, BondMode, LacpRate, LoadBalance};
 use crate::bridge::{Bridge, SplitHorizon, StaticMac};
 use crate::device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
 use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Urpf, Via, Vrf, is_link_local};
+use crate::mpls::{LabelEntry, TtlMode};
 use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256};
 use crate::settings::{Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Role, SflowEncoding, Tls, Token};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
@@ -175,6 +176,14 @@ impl Dice {
                 config.routes.insert(RouteKey { vrf, prefix }, via(&in_table, first, second));
             }
         }
+        for (index, route) in self.routes.iter().enumerate() {
+            let Some((first, second)) = *route else { continue };
+            let in_default: Vec<_> = reachable.iter().filter(|it| it.vrf.is_none()).cloned().collect();
+            let lookup = first.is_multiple_of(3).then(|| self.vrf(second).unwrap_or_else(|| crate::DEFAULT_TABLE.to_owned()));
+            let via = lookup.is_none().then(|| told_nobody(via(&in_default, second, first)));
+            let ttl_mode = if second.is_multiple_of(2) { TtlMode::Uniform } else { TtlMode::Pipe };
+            config.mpls.labels.insert(1000 + u32::from(small(index)), LabelEntry { via, lookup, ttl_mode });
+        }
         for (index, neighbor) in self.neighbors.iter().enumerate() {
             let Some((which, mac)) = *neighbor else { continue };
             let Some(Reachable { interface, address, .. }) = pick(&reachable, which) else { continue };
@@ -182,11 +191,22 @@ impl Dice {
         }
         self.add_access_lists(&mut config);
         self.add_sub_interfaces(&mut config);
+        self.take_labels(&mut config);
         self.live_settings(&mut config);
         if devices == Devices::Any {
             self.restart_settings(&mut config);
         }
         config
+    }
+
+    /// Labels are taken by some interfaces that do not pass everything on.
+    fn take_labels(&self, config: &mut Config) {
+        let bridged: BTreeSet<String> = config.bridges.values().flat_map(|bridge| bridge.interfaces.iter().cloned()).collect();
+        for (index, (name, interface)) in config.interfaces.iter_mut().enumerate() {
+            let exact = interface.sub_interface().is_none_or(|sub| sub.encapsulation.exact_match);
+            let free = interface.l2xc.is_none() && interface.bond.is_none() && !bridged.contains(name);
+            interface.mpls = exact && free && self.setting(index % 16) >> 5 & 1 == 1;
+        }
     }
 
     fn interface(&self, index: usize, dice: [u8; 8], devices: Devices) -> Interface {
@@ -608,11 +628,23 @@ fn pick(reachable: &[Reachable], dice: u8) -> Option<Reachable> {
     reachable.get(usize::from(dice).checked_rem(reachable.len())?).cloned()
 }
 
+/// A way of what has no sender that could be told.
+fn told_nobody(via: Via) -> Via {
+    if matches!(via, Via::Unreachable | Via::Prohibit) { Via::Blackhole } else { via }
+}
+
 fn via(reachable: &[Reachable], first: u8, second: u8) -> Via {
     let path = |dice: u8| {
         let Reachable { interface, address, .. } = pick(reachable, dice)?;
         let named = dice.is_multiple_of(2) || is_link_local(address);
-        Some(Path { next_hop: address, interface: named.then_some(interface), weight: 1 + dice % 2 })
+        let labels = (0..u32::from(dice / 2 % 3)).map(|n| 100 + n + u32::from(second % 2)).collect();
+        let mut path = Path { interface: named.then_some(interface), weight: 1 + dice % 2, labels, ..Path::to(address) };
+        if !path.labels.is_empty() {
+            path.ttl_mode = if dice.is_multiple_of(5) { TtlMode::Pipe } else { TtlMode::Uniform };
+            path.traffic_class = dice.is_multiple_of(7).then_some(dice % 8);
+            path.entropy_label = second.is_multiple_of(3);
+        }
+        Some(path)
     };
     let by_hop: BTreeMap<IpAddr, Path> = [path(first), path(second)].into_iter().flatten().map(|path| (path.next_hop, path)).collect();
     match first % 10 {

@@ -19,6 +19,7 @@ use crate::bond::Bond;
 use crate::device::{Device, Memif, Stream};
 use crate::findings::Segment;
 use crate::model::{Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Via, Vrf};
+use crate::mpls::{DEFAULT_TABLE, LabelEntry, TtlMode};
 use crate::scalar::{MacAddr, decimal};
 use crate::settings::{Api, Buffers, Collector, History, Listen, Logging, Metrics, Sflow, Tls, Token, Workers};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
@@ -31,6 +32,7 @@ pub(crate) struct Candidate {
     pub(crate) config: Config,
     pub(crate) addresses: Vec<AddressItem>,
     pub(crate) routes: Vec<RouteItem>,
+    pub(crate) labels: Vec<LabelItem>,
     pub(crate) neighbors: Vec<NeighborItem>,
 }
 
@@ -67,6 +69,23 @@ pub(crate) struct RouteItem {
     pub(crate) paths: Vec<(Option<usize>, Path)>,
 }
 
+/// An entry of a label that has at least the label.
+pub(crate) struct LabelItem {
+    pub(crate) label: u32,
+    /// Its `via` as that of a route, with the number of the item.
+    pub(crate) route: RouteItem,
+    pub(crate) has_via: bool,
+    pub(crate) lookup: Option<String>,
+    ttl_mode: TtlMode,
+}
+
+impl LabelItem {
+    fn into_entry(self) -> (u32, LabelEntry) {
+        let LabelItem { label, route, has_via, lookup, ttl_mode } = self;
+        (label, LabelEntry { via: has_via.then(|| route.into_via()), lookup, ttl_mode })
+    }
+}
+
 /// A static neighbour that has everything.
 pub(crate) struct NeighborItem {
     pub(crate) item: usize,
@@ -89,6 +108,7 @@ impl Candidate {
             bridge.static_macs.retain(|it| names.contains(&it.interface));
         }
         config.routes = self.routes.into_iter().map(|route| (route.key.clone(), route.into_via())).collect();
+        config.mpls.labels = self.labels.into_iter().map(LabelItem::into_entry).collect();
         config.neighbors = self.neighbors.into_iter().map(|neighbor| (neighbor.key, neighbor.mac)).collect();
         config
     }
@@ -161,7 +181,8 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
     config.access_lists = named(root, "acls", access_list);
     let routes = items(root, "routes").filter_map(|(item, node)| route(item, node)).collect();
     let neighbors = items(root, "neighbors").filter_map(|(item, node)| neighbor(item, node)).collect();
-    Candidate { config, addresses, routes, neighbors }
+    let labels = root.value("mpls").map(|mpls| items(mpls, "labels").filter_map(|(item, node)| label(item, node)).collect());
+    Candidate { config, addresses, routes, labels: labels.unwrap_or_default(), neighbors }
 }
 
 pub(crate) fn items<'n, 't>(node: &'n Node<'t>, key: &str) -> impl Iterator<Item = (usize, &'n Node<'t>)> {
@@ -203,6 +224,7 @@ fn interface(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> I
         acl: node.value("acl").map(binding).unwrap_or_default(),
         urpf: word(node, "urpf"),
         sflow: truth(node, "sflow").unwrap_or_default(),
+        mpls: truth(node, "mpls").unwrap_or_default(),
         state: word(node, "state").unwrap_or_default(),
         ..Interface::default()
     };
@@ -264,6 +286,7 @@ fn sub_interface(node: &Node<'_>, parent: &str, id: &str, mtu: u16, addresses: &
         mtu: number(node, "mtu").unwrap_or(mtu),
         state: word(node, "state").unwrap_or_default(),
         l2xc: text(node, "l2xc"),
+        mpls: truth(node, "mpls").unwrap_or_default(),
         addresses: own_addresses(node, SUB_INTERFACES, &name, addresses),
         device: Some(Device::SubInterface(SubInterface { parent: parent.to_owned(), id, encapsulation, tag_rewrite })),
         ..Interface::default()
@@ -276,6 +299,7 @@ fn loopback(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> In
         device: Some(Device::Loopback),
         mac: parsed(node, "mac"),
         vrf: text(node, "vrf"),
+        mpls: truth(node, "mpls").unwrap_or_default(),
         addresses: own_addresses(node, "loopbacks", name, addresses),
         ..Interface::default()
     };
@@ -365,11 +389,26 @@ fn route(item: usize, node: &Node<'_>) -> Option<RouteItem> {
     Some(RouteItem { item, key: RouteKey { vrf: text(node, "vrf"), prefix }, nowhere, paths })
 }
 
+fn label(item: usize, node: &Node<'_>) -> Option<LabelItem> {
+    let label = number(node, "label")?;
+    let (via, route) = (node.value("via"), way(item, node));
+    let ttl_mode = word(node, "ttl-mode").unwrap_or_default();
+    let lookup = text(node, "lookup").or_else(|| via.is_none().then(|| DEFAULT_TABLE.to_owned()));
+    Some(LabelItem { label, route, has_via: via.is_some(), lookup, ttl_mode })
+}
+
+/// The `via` of what is no route, in the default table.
+fn way(item: usize, node: &Node<'_>) -> RouteItem {
+    let via = node.value("via");
+    let key = RouteKey { vrf: None, prefix: IpNet::default() };
+    RouteItem { item, key, nowhere: via.and_then(Node::text).and_then(Via::of_word), paths: via.map(paths).unwrap_or_default() }
+}
+
 fn paths(via: &Node<'_>) -> Vec<(Option<usize>, Path)> {
     match &via.content {
         Content::Scalar { text, .. } => {
             let next_hop = value::neighbor(text).ok();
-            next_hop.map(|next_hop| (None, Path { next_hop, interface: None, weight: 1 })).into_iter().collect()
+            next_hop.map(|next_hop| (None, Path::to(next_hop))).into_iter().collect()
         }
         Content::List(items) => items.iter().enumerate().filter_map(|(item, node)| Some((Some(item), path(node)?))).collect(),
         Content::Map(_) => Vec::new(),
@@ -377,7 +416,15 @@ fn paths(via: &Node<'_>) -> Vec<(Option<usize>, Path)> {
 }
 
 fn path(node: &Node<'_>) -> Option<Path> {
-    Some(Path { next_hop: host(node, "next-hop")?, interface: text(node, "interface"), weight: number(node, "weight").unwrap_or(1) })
+    Some(Path {
+        next_hop: host(node, "next-hop")?,
+        interface: text(node, "interface"),
+        weight: number(node, "weight").unwrap_or(1),
+        labels: items(node, "labels").filter_map(|(_, node)| node.text().and_then(decimal)).collect(),
+        ttl_mode: word(node, "ttl-mode").unwrap_or_default(),
+        traffic_class: number(node, "traffic-class"),
+        entropy_label: truth(node, "entropy-label").unwrap_or_default(),
+    })
 }
 
 fn host(node: &Node<'_>, key: &str) -> Option<IpAddr> {

@@ -98,7 +98,7 @@ fn leaf(key: &str, value: &str) -> Block {
 /// The one next hop that needs no list.
 fn single(paths: &[Value]) -> Option<&Value> {
     let [Value::Object(path)] = paths else { return None };
-    let plain = !path.contains_key("interface") && path.get("weight").and_then(Value::as_u64) == Some(1);
+    let plain = ["interface", "labels"].iter().all(|key| !path.contains_key(*key)) && path.get("weight").and_then(Value::as_u64) == Some(1);
     path.get("next-hop").filter(|_| plain)
 }
 
@@ -119,7 +119,8 @@ fn identity(path: &str) -> &'static [&'static str] {
         "neighbors[]" => &["interface", "address"],
         "bridgedomains.*.split-horizon-groups[]" => &["interface"],
         "bridgedomains.*.static-macs[]" => &["mac"],
-        "routes[].via[]" => &["next-hop", "interface"],
+        "mpls.labels[]" => &["label"],
+        "routes[].via[]" | "mpls.labels[].via[]" => &["next-hop", "interface"],
         "sflow.collectors[]" | "api.listen[]" => &["address", "port"],
         _ => &["name"],
     }

@@ -39,6 +39,8 @@ pub(crate) enum Kind {
     InterfaceName,
     /// The name of a table of this file.
     VrfName,
+    /// The same, or `default`.
+    TableName,
     /// The name of a Linux network device.
     LinuxName,
     /// A file of at most so many bytes of path.
@@ -175,8 +177,8 @@ const fn lacks(path: &'static str) -> Key {
 
 use Kind::{
     AccessListName, AddressRange, AnyPrefix, File, InterfaceName, Ip, LinuxName, List, ListenAddress, Mac, MemifSocket, Named, Neighbor,
-    Octets, OwnAddress, PortRange, Ports, PowerOfTwo, Prefix, Protocol, Scope, Secret, Section, Sha256, Text, Truth, UnicastMac, UnixGroup,
-    Via, VrfName, Whole, Word,
+    Octets, OwnAddress, PortRange, Ports, PowerOfTwo, Prefix, Protocol, Scope, Secret, Section, Sha256, TableName, Text, Truth, UnicastMac,
+    UnixGroup, Via, VrfName, Whole, Word,
 };
 
 const LINUX: &[&str] = &["af-xdp", "tap"];
@@ -243,6 +245,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("interfaces.*.acl.output[]", AccessListName, "", "web", "A list under `acls`."),
     key("interfaces.*.urpf", Word(&["loose", "strict"]), "", "strict", "Unicast reverse path forwarding (RFC 3704): drop what comes in from a source to which no route leads back (`loose`; the default route counts, a `blackhole` one does not) or none by this interface (`strict`; each path of a route counts). Not looked at when absent."),
     key("interfaces.*.sflow", Truth, "false", "true", "Whether received packets are sampled."),
+    key("interfaces.*.mpls", Truth, "false", "true", "Whether labelled packets (MPLS) are taken here; sending them needs nothing."),
     key("interfaces.*.rx-queue-workers", List(0, 64), "[]", "[0, 1]", "The worker of receive queue 0, 1, …; queues beyond the list are placed by the router."),
     key("interfaces.*.rx-queue-workers[]", Whole(0, 63), "", "0", "A worker, counted from 0."),
     key("interfaces.*.router-advertisements", Section, "", "{interval: 200, lifetime: 600}", "Advertise this router to the hosts on the link (RFC 4861); not done when absent. Hosts then make themselves addresses of the interface's IPv6 subnets of 64 bits, and take it for a default router."),
@@ -252,7 +255,6 @@ pub(crate) static KEYS: &[Key] = &[
     key("interfaces.*.router-advertisements.other", Truth, "false", "true", "Whether hosts are told to ask DHCPv6 for other settings."),
     lacks("interfaces.*.lcp"),
     lacks("interfaces.*.unnumbered"),
-    lacks("interfaces.*.mpls"),
     lacks("interfaces.*.device-type"),
     key("interfaces.*.sub-interfaces", SUB_INTERFACES, "{}", "{100: {addresses: [192.0.2.1/24]}}", "Sub-interfaces by number, 1 to 4294967295: each takes the frames with its tags and is an interface called `PARENT.NUMBER`, as `xe0.100`. An interface with sub-interfaces has no `l2xc` of its own."),
     key("interfaces.*.sub-interfaces.*", Section, "{}", "{addresses: [192.0.2.1/24]}", "One sub-interface."),
@@ -272,9 +274,9 @@ pub(crate) static KEYS: &[Key] = &[
     key("interfaces.*.sub-interfaces.*.tag-rewrite.dot1q", Whole(1, 4094), "", "300", "VLAN of an 802.1Q tag that comes in their place, outermost. It has the priority of the outer tag that went, if one did."),
     key("interfaces.*.sub-interfaces.*.tag-rewrite.dot1ad", Whole(1, 4094), "", "300", "The same with an 802.1ad tag, in place of `dot1q`."),
     key("interfaces.*.sub-interfaces.*.tag-rewrite.inner-dot1q", Whole(1, 4094), "", "400", "VLAN of an 802.1Q tag behind that one."),
+    key("interfaces.*.sub-interfaces.*.mpls", Truth, "false", "true", "Whether labelled packets (MPLS) are taken here; needs `exact-match`."),
     lacks("interfaces.*.sub-interfaces.*.lcp"),
     lacks("interfaces.*.sub-interfaces.*.unnumbered"),
-    lacks("interfaces.*.sub-interfaces.*.mpls"),
 
     key("loopbacks", LOOPBACKS, "{}", "{loop0: {addresses: [192.0.2.255/32]}}", "Interfaces with nothing behind them, `loop0` to `loop4095`: always up, and their addresses answer through every other interface."),
     key("loopbacks.*", Section, "{}", "{addresses: [192.0.2.255/32]}", "One loopback."),
@@ -286,7 +288,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("loopbacks.*.addresses[]", OwnAddress, "", "192.0.2.255/32", "An own address."),
     lacks("loopbacks.*.lcp"),
     lacks("loopbacks.*.unnumbered"),
-    lacks("loopbacks.*.mpls"),
+    key("loopbacks.*.mpls", Truth, "false", "true", "Whether labelled packets (MPLS) are taken that come in by it as the routed side of a bridge domain."),
 
     key("taps", TAPS, "{}", "{tap0: {host: {name: lan0}}}", "TAPs in vppcfg's form, `tap0` to `tap1024`. Each is an interface of the same name; an entry under `interfaces`, without `device`, sets its addresses, state and all else. `device: {driver: tap}` says the same for an interface of any name."),
     key("taps.*", Section, "", "{host: {name: lan0}}", "One TAP."),
@@ -366,6 +368,28 @@ pub(crate) static KEYS: &[Key] = &[
     key("routes[].via[].next-hop", Neighbor, REQUIRED, "192.0.2.254", "Its address."),
     key("routes[].via[].interface", InterfaceName, "", "xe0", "The interface it is behind; found by its subnet when absent. A link-local next hop needs it."),
     key("routes[].via[].weight", Whole(1, 255), "1", "2", "Its share of the flows beside the others."),
+    key("routes[].via[].labels", List(0, 16), "[]", "[100, 200]", "MPLS labels that are pushed, outermost first."),
+    key("routes[].via[].labels[]", Whole(0, 1_048_575), "", "100", "A label: 16 to 1048575, or an explicit null, 0 for IPv4 and 2 for IPv6."),
+    key("routes[].via[].ttl-mode", Word(&["uniform", "pipe"]), "uniform", "pipe", "Where the time to live of pushed labels comes from (RFC 3443): that of the packet, or 255."),
+    key("routes[].via[].traffic-class", Whole(0, 7), "", "5", "Traffic class of pushed labels (RFC 5462); that of what they are pushed onto when absent, for IP the upper three bits of its DSCP."),
+    key("routes[].via[].entropy-label", Truth, "false", "true", "Whether an entropy label and its indicator are pushed below the outermost label (RFC 6790), so that routers on the way tell flows apart; the end of that label's path must know them."),
+
+    key("mpls", Section, "{}", "{labels: [{label: 100, lookup: default}]}", "What is done with labelled packets."),
+    key("mpls.labels", List(0, 1_048_560), "[]", "[{label: 100, lookup: default}]", "Static entries, each label once."),
+    key("mpls.labels[]", Section, "", "{label: 100, via: [{next-hop: 192.0.2.254, labels: [200]}]}", "One entry; at most one of `via` and `lookup`."),
+    key("mpls.labels[].label", Whole(16, 1_048_575), REQUIRED, "100", "The incoming label."),
+    key("mpls.labels[].via", Via, "", "192.0.2.254", "Where packets go: a next hop, a list of several that share the flows, or `blackhole`. The labels of a next hop take the place of the incoming one (swap); without any it is taken off (penultimate hop popping)."),
+    key("mpls.labels[].via[]", Section, "", "{next-hop: 192.0.2.254, labels: [200]}", "One next hop of several."),
+    key("mpls.labels[].via[].next-hop", Neighbor, REQUIRED, "192.0.2.254", "Its address."),
+    key("mpls.labels[].via[].interface", InterfaceName, "", "xe0", "The interface it is behind; found by its subnet when absent."),
+    key("mpls.labels[].via[].weight", Whole(1, 255), "1", "2", "Its share of the flows beside the others."),
+    key("mpls.labels[].via[].labels", List(0, 16), "[]", "[200]", "Labels in the place of the incoming one, outermost first."),
+    key("mpls.labels[].via[].labels[]", Whole(0, 1_048_575), "", "200", "A label: 16 to 1048575, or an explicit null, 0 for IPv4 and 2 for IPv6."),
+    key("mpls.labels[].via[].ttl-mode", Word(&["uniform", "pipe"]), "uniform", "pipe", "Where the time to live of pushed labels comes from (RFC 3443): that of the packet, or 255."),
+    key("mpls.labels[].via[].traffic-class", Whole(0, 7), "", "5", "Traffic class of pushed labels (RFC 5462); that of what they are pushed onto when absent, for IP the upper three bits of its DSCP."),
+    key("mpls.labels[].via[].entropy-label", Truth, "false", "true", "Whether an entropy label and its indicator are pushed below the outermost label (RFC 6790), so that routers on the way tell flows apart; the end of that label's path must know them."),
+    key("mpls.labels[].lookup", TableName, "", "red", "The table that looks packets up by their address once the label, which must be their last, is off: the name of a VRF, or `default`, which it is when both this and `via` are absent."),
+    key("mpls.labels[].ttl-mode", Word(&["uniform", "pipe", "short-pipe"]), "uniform", "pipe", "What becomes of time to live and traffic class where the label is taken off: carried over to what is under it, or not (RFC 3443)."),
 
     key("neighbors", List(0, 1_000_000), "[]", "[]", "Static ARP and neighbour discovery entries."),
     key("neighbors[]", Section, "", "{interface: xe0, address: 192.0.2.7, mac: 02:00:00:00:00:07}", "One entry."),
@@ -474,6 +498,7 @@ impl Kind {
             Self::Text(most) => format!("text of at most {most} characters"),
             Self::InterfaceName => "the name of an interface of this file".into(),
             Self::VrfName => "the name of a table of this file".into(),
+            Self::TableName => "the name of a table of this file, or default".into(),
             Self::LinuxName => "the name of a Linux network device".into(),
             Self::File(_) => "the path of a file".into(),
             Self::MemifSocket => "an absolute path, or `@NAME`".into(),
@@ -583,9 +608,19 @@ pub(crate) mod tests {
             "api.metrics" => "api: {metrics: {address: 127.0.0.1, KEY}}".to_owned(),
             "api" if row.name() != "tokens" => format!("api: {{{TOKENS}, KEY}}"),
             "sflow.collectors[]" => "sflow: {collectors: [{address: 192.0.2.9, KEY}]}".to_owned(),
-            "routes[].via[]" => {
-                "interfaces: {xe0: {addresses: [192.0.2.1/24]}}\nroutes: [{prefix: 10.0.0.0/8, via: [{next-hop: 192.0.2.254, KEY}]}]"
-                    .to_owned()
+            "routes[].via[]" | "mpls.labels[].via[]" => {
+                let labels = if matches!(row.name(), "ttl-mode" | "traffic-class" | "entropy-label") { "labels: [16], " } else { "" };
+                let via = format!("via: [{{next-hop: 192.0.2.254, {labels}KEY}}]");
+                let entry = if row.path.starts_with("routes") {
+                    format!("routes: [{{prefix: 10.0.0.0/8, {via}}}]")
+                } else {
+                    format!("mpls: {{labels: [{{label: 100, {via}}}]}}")
+                };
+                format!("interfaces: {{xe0: {{addresses: [192.0.2.1/24]}}}}\n{entry}")
+            }
+            "mpls.labels[]" if row.name() == "ttl-mode" => "mpls: {labels: [{label: 100, lookup: default, KEY}]}".to_owned(),
+            "mpls.labels[]" => {
+                "vrfs: {red: {table: 10}}\ninterfaces: {xe0: {addresses: [192.0.2.1/24]}}\nmpls: {labels: [{label: 100, KEY}]}".to_owned()
             }
             section => format!("{section}: {{KEY}}"),
         }

@@ -19,6 +19,7 @@ use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bond::Bond;
 use crate::bridge::Bridge;
 use crate::device::Device;
+use crate::mpls::{Mpls, TtlMode};
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, Logging, Sflow, Workers};
 use crate::sub_interface::SubInterface;
@@ -38,6 +39,8 @@ pub struct Config {
     pub vrfs: BTreeMap<String, Vrf>,
     /// Static routes by table and prefix; no prefix has host bits.
     pub routes: BTreeMap<RouteKey, Via>,
+    /// Labels and what is done with packets that come with them.
+    pub mpls: Mpls,
     /// Static ARP and neighbour discovery entries.
     pub neighbors: BTreeMap<NeighborKey, MacAddr>,
     /// Prefix lists by name.
@@ -168,6 +171,9 @@ pub struct Interface {
     /// The bond that it is a member of. The file says it of the bond, under `bondethernets`.
     #[serde(skip)]
     pub bond: Option<String>,
+    /// Whether labelled packets are taken.
+    #[serde(skip_serializing_if = "is_false")]
+    pub mpls: bool,
     /// The worker of receive queue 0, 1, …; queues beyond the list are placed by the router.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rx_queue_workers: Vec<u16>,
@@ -243,6 +249,7 @@ impl Default for Interface {
             urpf: None,
             sflow: false,
             bond: None,
+            mpls: false,
             rx_queue_workers: Vec::new(),
             router_advertisements: None,
         }
@@ -349,6 +356,39 @@ pub struct Path {
     /// Its share of flows beside the other paths.
     #[serde(default = "one_weight")]
     pub weight: u8,
+    /// MPLS labels that are pushed, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<u32>,
+    /// Where their time to live comes from; a pushed label knows no `short-pipe`.
+    #[serde(default, skip_serializing_if = "TtlMode::is_uniform")]
+    pub ttl_mode: TtlMode,
+    /// Their traffic class; that of what they are pushed onto when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic_class: Option<u8>,
+    /// Whether an entropy label is pushed below the outermost one (RFC 6790).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub entropy_label: bool,
+}
+
+impl Path {
+    /// A path to a neighbour, found by its subnet, without labels.
+    #[must_use]
+    pub fn to(next_hop: IpAddr) -> Self {
+        Self {
+            next_hop,
+            interface: None,
+            weight: 1,
+            labels: Vec::new(),
+            ttl_mode: TtlMode::default(),
+            traffic_class: None,
+            entropy_label: false,
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it a reference")]
+pub(crate) fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 fn one_weight() -> u8 {
@@ -364,7 +404,16 @@ impl std::fmt::Display for Path {
         if self.weight != 1 {
             write!(f, " weight {}", self.weight)?;
         }
-        Ok(())
+        for (index, label) in self.labels.iter().enumerate() {
+            write!(f, "{}{label}", if index == 0 { " labels " } else { "/" })?;
+        }
+        if self.ttl_mode != TtlMode::default() {
+            write!(f, " {}", self.ttl_mode)?;
+        }
+        if let Some(class) = self.traffic_class {
+            write!(f, " traffic-class {class}")?;
+        }
+        f.write_str(if self.entropy_label { " entropy-label" } else { "" })
     }
 }
 

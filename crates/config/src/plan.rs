@@ -28,6 +28,7 @@ pub use report::{Plan, PlannedStep};
 use crate::access_list::Binding;
 use crate::apply::apply_to_model;
 use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, Via};
+use crate::mpls::LabelEntry;
 use crate::step::{RestartChange, Step};
 use crate::subnets::Subnets as SubnetsOf;
 
@@ -81,6 +82,11 @@ impl Planner<'_> {
         for (key, via) in &running.routes {
             if !ground.keeps_route(key, via, self.wanted.routes.get(key)) {
                 self.add(Step::RemoveRoute { key: key.clone(), via: via.clone() });
+            }
+        }
+        for (label, entry) in &running.mpls.labels {
+            if !ground.keeps_label(entry, self.wanted.mpls.labels.get(label), self.wanted) {
+                self.add(Step::RemoveLabel { label: *label, entry: entry.clone() });
             }
         }
         for (key, mac) in &running.neighbors {
@@ -156,6 +162,9 @@ impl Planner<'_> {
             if let Some(mode) = interface.urpf.filter(|_| is_gone || wanted.is_none_or(|it| it.urpf.is_none())) {
                 self.add(Step::SetUrpf { interface: name.clone(), from: Some(mode), to: None });
             }
+            if interface.mpls && (is_gone || wanted.is_none_or(|it| !it.mpls)) {
+                self.add(Step::SetMpls { interface: name.clone(), from: true, to: false });
+            }
             if interface.sflow && (is_gone || wanted.is_none_or(|it| !it.sflow)) {
                 self.add(Step::SetSflow { interface: name.clone(), from: true, to: false });
             }
@@ -225,6 +234,7 @@ impl Planner<'_> {
         self.sync_addresses();
         self.sync_neighbors();
         self.sync_routes();
+        self.sync_labels();
         self.sync_l2xc();
         self.sync_bridges();
         self.sync_acls();
@@ -318,6 +328,22 @@ impl Planner<'_> {
                 None => self.add(Step::AddRoute { key: key.clone(), via: to.clone() }),
                 Some(from) if from != *to => self.add(Step::ChangeRoute { key: key.clone(), from, to: to.clone() }),
                 Some(_) => {}
+            }
+        }
+    }
+
+    fn sync_labels(&mut self) {
+        let wanted = self.wanted;
+        for (&label, to) in &wanted.mpls.labels {
+            match self.model.mpls.labels.get(&label).cloned() {
+                None => self.add(Step::AddLabel { label, entry: to.clone() }),
+                Some(from) if from != *to => self.add(Step::ChangeLabel { label, from, to: to.clone() }),
+                Some(_) => {}
+            }
+        }
+        for (name, to) in &wanted.interfaces {
+            if to.mpls && self.model.interfaces.get(name).is_some_and(|it| !it.mpls) {
+                self.add(Step::SetMpls { interface: name.clone(), from: false, to: true });
             }
         }
     }
@@ -428,15 +454,35 @@ impl<'a> Ground<'a> {
     fn keeps_route(&self, key: &RouteKey, via: &Via, wanted: Option<&Via>) -> bool {
         let Some(wanted) = wanted else { return false };
         let Via::Paths(paths) = via else { return true };
-        paths.iter().all(|path| {
-            if path.interface.as_deref().is_some_and(|name| self.gone.contains(name)) {
-                return false;
-            }
-            let before = carrier(&self.before, key, path);
-            let stands = before.is_none() || carrier(&self.kept, key, path) == before;
-            // An unchanged route is not resolved again, so it must resolve as it did.
-            stands && (wanted != via || carrier(&self.after, key, path) == before)
-        })
+        paths.iter().all(|path| self.keeps_path(key, path, wanted == via))
+    }
+
+    fn keeps_path(&self, key: &RouteKey, path: &Path, unchanged: bool) -> bool {
+        if path.interface.as_deref().is_some_and(|name| self.gone.contains(name)) {
+            return false;
+        }
+        let before = carrier(&self.before, key, path);
+        let stands = before.is_none() || carrier(&self.kept, key, path) == before;
+        // An unchanged route is not resolved again, so it must resolve as it did.
+        stands && (!unchanged || carrier(&self.after, key, path) == before)
+    }
+
+    /// The same for an entry of a label. Its table stays as long as its name does.
+    fn keeps_label(&self, entry: &LabelEntry, wanted: Option<&LabelEntry>, goal: &Config) -> bool {
+        let Some(wanted) = wanted else { return false };
+        if let Some(Some(vrf)) = entry.lookup_vrf()
+            && !goal.vrfs.contains_key(vrf)
+        {
+            return false;
+        }
+        let Some(via) = &entry.via else { return true };
+        // Another mode or table is written in one go with the paths; a path that moves is not.
+        let goes_to = wanted.via.as_ref().unwrap_or(&Via::Blackhole);
+        let anywhere = RouteKey { vrf: None, prefix: IpNet::default() };
+        match via {
+            Via::Paths(paths) => paths.iter().all(|path| self.keeps_path(&anywhere, path, goes_to == via)),
+            Via::Blackhole | Via::Unreachable | Via::Prohibit => true,
+        }
     }
 
     fn keeps_neighbor(&self, key: &NeighborKey) -> bool {

@@ -138,7 +138,7 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
         Kind::LinuxName => text(15),
         Kind::MemifSocket => pattern("/.{0,106}|@.{1,107}"),
         Kind::Secret(most) => text(most),
-        Kind::InterfaceName | Kind::VrfName => pattern(INTERFACE),
+        Kind::InterfaceName | Kind::VrfName | Kind::TableName => pattern(INTERFACE),
         Kind::Mac => pattern("[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}"),
         Kind::UnicastMac => pattern("[0-9A-Fa-f][02468ACEace](:[0-9A-Fa-f]{2}){5}"),
         Kind::OwnAddress => pattern(&format!("{}/[1-9][0-9]{{0,2}}", ip())),

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bridge::{Bridge, BridgeRole, StaticMac};
 use crate::model::{AdminState, Interface, RouteKey, RouterAdvertisements, Urpf, Via, Vrf};
+use crate::mpls::LabelEntry;
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, LogFormat, LogLevel, Sflow, Workers};
 
@@ -125,6 +126,38 @@ pub enum Step {
         from: Option<String>,
         /// The new table.
         to: Option<String>,
+    },
+    /// Take labelled packets on an interface, or no more.
+    SetMpls {
+        /// Which interface.
+        interface: String,
+        /// Whether it did.
+        from: bool,
+        /// Whether it shall.
+        to: bool,
+    },
+    /// Say what is done with an incoming label.
+    AddLabel {
+        /// The label.
+        label: u32,
+        /// What is done.
+        entry: LabelEntry,
+    },
+    /// Forget an incoming label.
+    RemoveLabel {
+        /// The label.
+        label: u32,
+        /// What was done.
+        entry: LabelEntry,
+    },
+    /// Do something else with an incoming label; no packet is lost between.
+    ChangeLabel {
+        /// The label.
+        label: u32,
+        /// What was done.
+        from: LabelEntry,
+        /// What is to be done.
+        to: LabelEntry,
     },
     /// Give an interface an own address and its connected subnet.
     AddAddress {
@@ -445,6 +478,8 @@ impl Step {
             | Self::SetAccessList { to: None, .. }
             | Self::SetBond { to: None, .. }
             | Self::SetUrpf { to: None, .. }
+            | Self::RemoveLabel { .. }
+            | Self::SetMpls { to: false, .. }
             | Self::SetSflow { to: false, .. } => Phase::Prune,
             Self::CreateInterface { .. }
             | Self::CreateBridge { .. }
@@ -487,6 +522,10 @@ impl Step {
             Self::LeaveBridge { .. } => "leave-bridge",
             Self::AddStaticMac { .. } => "add-static-mac",
             Self::RemoveStaticMac { .. } => "remove-static-mac",
+            Self::SetMpls { .. } => "set-mpls",
+            Self::AddLabel { .. } => "add-label",
+            Self::RemoveLabel { .. } => "remove-label",
+            Self::ChangeLabel { .. } => "change-label",
             Self::AddNeighbor { .. } => "add-neighbor",
             Self::RemoveNeighbor { .. } => "remove-neighbor",
             Self::ChangeNeighbor { .. } => "change-neighbor",
@@ -518,6 +557,7 @@ impl Step {
             | Self::SetAcl { interface, .. }
             | Self::SetBond { interface, .. }
             | Self::SetUrpf { interface, .. }
+            | Self::SetMpls { interface, .. }
             | Self::SetSflow { interface, .. } => format!("interface {interface}"),
             Self::CreateBridge { name: bridge, .. }
             | Self::DeleteBridge { name: bridge, .. }
@@ -528,6 +568,7 @@ impl Step {
             | Self::RemoveStaticMac { bridge, .. } => format!("bridge domain {bridge}"),
             Self::SetPrefixList { name, .. } => format!("prefix list {name}"),
             Self::SetAccessList { name, .. } => format!("acl {name}"),
+            Self::AddLabel { label, .. } | Self::RemoveLabel { label, .. } | Self::ChangeLabel { label, .. } => format!("label {label}"),
             Self::AddNeighbor { interface, address, .. }
             | Self::RemoveNeighbor { interface, address, .. }
             | Self::ChangeNeighbor { interface, address, .. } => format!("neighbor {address} on interface {interface}"),
@@ -571,6 +612,10 @@ impl Step {
             Self::LeaveBridge { bridge, interface, role } => Self::JoinBridge { bridge, interface, role },
             Self::AddStaticMac { bridge, entry } => Self::RemoveStaticMac { bridge, entry },
             Self::RemoveStaticMac { bridge, entry } => Self::AddStaticMac { bridge, entry },
+            Self::SetMpls { interface, from, to } => Self::SetMpls { interface, from: to, to: from },
+            Self::AddLabel { label, entry } => Self::RemoveLabel { label, entry },
+            Self::RemoveLabel { label, entry } => Self::AddLabel { label, entry },
+            Self::ChangeLabel { label, from, to } => Self::ChangeLabel { label, from: to, to: from },
             Self::AddNeighbor { interface, address, mac } => Self::RemoveNeighbor { interface, address, mac },
             Self::RemoveNeighbor { interface, address, mac } => Self::AddNeighbor { interface, address, mac },
             Self::ChangeNeighbor { interface, address, from, to } => Self::ChangeNeighbor { interface, address, from: to, to: from },
@@ -661,6 +706,12 @@ impl fmt::Display for Step {
             Self::RemoveStaticMac { bridge, entry } => {
                 write!(f, "unbind {} from interface {} in bridge domain {bridge}", entry.mac, entry.interface)
             }
+            Self::SetMpls { interface, to, .. } => {
+                write!(f, "{} mpls on interface {interface}", if *to { "enable" } else { "disable" })
+            }
+            Self::AddLabel { label, entry } => write!(f, "add label {label} {entry}"),
+            Self::RemoveLabel { label, entry } => write!(f, "remove label {label} {entry}"),
+            Self::ChangeLabel { label, from, to } => write!(f, "change label {label} {from} -> {to}"),
             Self::AddNeighbor { interface, address, mac } => {
                 write!(f, "add neighbor {address} {mac} on interface {interface}")
             }

@@ -50,6 +50,8 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
         Kind::Text(most) => free_text(text, most),
         Kind::InterfaceName => interface_name(text),
         Kind::VrfName => vrf_name(text),
+        Kind::TableName if text == crate::DEFAULT_TABLE => Ok(()),
+        Kind::TableName => vrf_name(text),
         Kind::LinuxName => linux_name(text),
         Kind::File(most) if text.len() > most => {
             problem_with_help(format!("this path has {} bytes", text.len()), format!("at most {most} bytes fit"))

@@ -16,7 +16,8 @@ use crate::bond::Bond;
 use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::keys::Names;
-use crate::model::{AdminState, Config, Interface, NeighborKey, RouteKey, Via, Vrf};
+use crate::model::{AdminState, Config, Interface, NeighborKey, RouteKey, Via, Vrf, is_false};
+use crate::mpls::Mpls;
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, Logging, Sflow, Workers};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
@@ -39,6 +40,8 @@ pub(crate) struct Written {
     vrfs: BTreeMap<String, Vrf>,
     #[serde(with = "lists::routes")]
     routes: BTreeMap<RouteKey, Via>,
+    #[serde(skip_serializing_if = "Mpls::is_empty")]
+    mpls: Mpls,
     #[serde(with = "lists::neighbors")]
     neighbors: BTreeMap<NeighborKey, MacAddr>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -109,23 +112,25 @@ struct Sub {
     l2xc: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tag_rewrite: Option<TagRewrite>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    mpls: bool,
 }
 
 impl Sub {
     fn of(interface: Interface, sub: &SubInterface, parent_mtu: u16) -> Self {
-        let Interface { description, mtu, state, addresses, l2xc, .. } = interface;
+        let Interface { description, mtu, state, addresses, l2xc, mpls, .. } = interface;
         let mtu = Some(mtu).filter(|mtu| *mtu != parent_mtu);
         let encapsulation = Some(sub.encapsulation).filter(|tags| *tags != Encapsulation::of_id(sub.id));
-        Self { description, mtu, state, encapsulation, addresses, l2xc, tag_rewrite: sub.tag_rewrite }
+        Self { description, mtu, state, encapsulation, addresses, l2xc, tag_rewrite: sub.tag_rewrite, mpls }
     }
 
     fn into_interface(self, parent: &str, id: u32, parent_mtu: u16) -> Interface {
-        let Self { description, mtu, state, encapsulation, addresses, l2xc, tag_rewrite } = self;
+        let Self { description, mtu, state, encapsulation, addresses, l2xc, tag_rewrite, mpls } = self;
         let encapsulation = encapsulation.unwrap_or_else(|| Encapsulation::of_id(id));
         let tag_rewrite = tag_rewrite.filter(|rewrite| !rewrite.is_usual(&encapsulation));
         let device = Some(Device::SubInterface(SubInterface { parent: parent.to_owned(), id, encapsulation, tag_rewrite }));
         let mtu = mtu.unwrap_or(parent_mtu);
-        Interface { description, device, mtu, state, addresses, l2xc, ..Interface::default() }
+        Interface { description, device, mtu, state, addresses, l2xc, mpls, ..Interface::default() }
     }
 }
 
@@ -143,6 +148,8 @@ struct Loopback {
     vrf: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     addresses: BTreeSet<IpNet>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    mpls: bool,
 }
 
 fn usual_mtu() -> u16 {
@@ -196,6 +203,7 @@ impl From<Config> for Written {
             sflow,
             vrfs,
             routes,
+            mpls,
             neighbors,
             prefix_lists,
             access_lists,
@@ -211,6 +219,7 @@ impl From<Config> for Written {
             sflow,
             vrfs,
             routes,
+            mpls,
             neighbors,
             prefixlists,
             acls,
@@ -247,8 +256,8 @@ impl Written {
     fn add(&mut self, name: String, interface: Interface) {
         match interface.device.clone() {
             Some(Device::Loopback) => {
-                let Interface { description, mac, mtu, vrf, addresses, .. } = interface;
-                self.loopbacks.insert(name, Loopback { description, mac, mtu, vrf, addresses });
+                let Interface { description, mac, mtu, vrf, addresses, mpls, .. } = interface;
+                self.loopbacks.insert(name, Loopback { description, mac, mtu, vrf, addresses, mpls });
             }
             Some(Device::Bond(bond)) => {
                 let section = BondSection { description: None, mac: interface.mac, interfaces: BTreeSet::new(), bond };
@@ -281,6 +290,7 @@ impl From<Written> for Config {
             bondethernets,
             bridgedomains: bridges,
             vrfs,
+            mpls,
             neighbors,
             prefixlists,
             routes,
@@ -323,9 +333,9 @@ impl From<Written> for Config {
             }
         }
         for (name, loopback) in loopbacks {
-            let Loopback { description, mac, mtu, vrf, addresses } = loopback;
+            let Loopback { description, mac, mtu, vrf, addresses, mpls } = loopback;
             let device = Some(Device::Loopback);
-            interfaces.insert(name, Interface { description, device, mac, mtu, vrf, addresses, ..Interface::default() });
+            interfaces.insert(name, Interface { description, device, mac, mtu, vrf, addresses, mpls, ..Interface::default() });
         }
         for (parent, entries) in subs {
             let mtu = interfaces.get(&parent).map_or(usual_mtu(), |parent: &Interface| parent.mtu);
@@ -333,7 +343,22 @@ impl From<Written> for Config {
                 interfaces.insert(SubInterface::name_of(&parent, &id.to_string()), sub.into_interface(&parent, id, mtu));
             }
         }
-        Self { interfaces, bridges, sflow, vrfs, routes, neighbors, prefix_lists, access_lists, workers, buffers, api, logging, history }
+        Self {
+            interfaces,
+            bridges,
+            sflow,
+            vrfs,
+            routes,
+            mpls,
+            neighbors,
+            prefix_lists,
+            access_lists,
+            workers,
+            buffers,
+            api,
+            logging,
+            history,
+        }
     }
 }
 

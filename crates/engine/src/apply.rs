@@ -178,13 +178,28 @@ impl Control {
             Step::AddRoute { key, via } => self.add_route(key, via),
             Step::ChangeRoute { key, from, to } => {
                 self.add_route(key, to)?;
-                self.let_go(key, from);
+                self.let_go(key.vrf.as_deref(), from);
                 Ok(())
             }
             Step::RemoveRoute { key, via } => {
                 let table = self.place_of_vrf(key.vrf.as_deref()).unwrap_or(0);
                 self.unset_route(table, key.prefix, RouteSource::Static);
-                self.let_go(key, via);
+                self.let_go(key.vrf.as_deref(), via);
+                Ok(())
+            }
+            Step::SetMpls { interface, .. } => {
+                self.refresh(interface);
+                Ok(())
+            }
+            Step::AddLabel { label, entry } => self.add_label(*label, entry),
+            Step::ChangeLabel { label, from, to } => {
+                self.add_label(*label, to)?;
+                self.let_go_of_label(from);
+                Ok(())
+            }
+            Step::RemoveLabel { label, entry } => {
+                self.remove_label(*label);
+                self.let_go_of_label(entry);
                 Ok(())
             }
             Step::SetSflowSettings { to, .. } => {
@@ -484,45 +499,50 @@ impl Control {
     }
 
     /// The neighbours that a route's paths lead to.
-    fn places(&self, key: &RouteKey, via: &Via) -> Vec<(Place, u8)> {
-        let (Via::Paths(paths), Some(table)) = (via, self.place_of_vrf(key.vrf.as_deref())) else { return Vec::new() };
-        let place = |path: &weir_config::Path| {
+    fn places<'v>(&self, vrf: Option<&str>, via: &'v Via) -> Vec<(Place, &'v weir_config::Path)> {
+        let (Via::Paths(paths), Some(table)) = (via, self.place_of_vrf(vrf)) else { return Vec::new() };
+        let place = |path: &'v weir_config::Path| {
             let interface = match &path.interface {
                 Some(name) => self.index_of(name),
                 None => self.subnets.find(table, path.next_hop, None).map_or(0, |(interface, _)| interface),
             };
-            (Place { interface, address: path.next_hop }, path.weight)
+            (Place { interface, address: path.next_hop }, path)
         };
         paths.iter().map(place).collect()
     }
 
-    fn add_route(&mut self, key: &RouteKey, via: &Via) -> Result<(), String> {
-        let places = self.places(key, via);
+    /// The group that a `via` in a table leads to, whose neighbours are held from here on.
+    pub(crate) fn group_of(&mut self, vrf: Option<&str>, via: &Via) -> Result<u32, String> {
+        let places = self.places(vrf, via);
         let (now, mut deeds) = (self.clock.now(), Vec::new());
         for (place, _) in &places {
             self.neighbors.hold_for_route(*place, now, &mut deeds);
         }
         self.carry_out(deeds);
-        let group = match via {
-            Via::Blackhole => self.single(self.nowhere.blackhole),
-            Via::Unreachable => self.single(self.nowhere.unreachable),
-            Via::Prohibit => self.single(self.nowhere.prohibit),
+        match via {
+            Via::Blackhole => Ok(self.single(self.nowhere.blackhole)),
+            Via::Unreachable => Ok(self.single(self.nowhere.unreachable)),
+            Via::Prohibit => Ok(self.single(self.nowhere.prohibit)),
             Via::Paths(_) => {
-                let path = |(place, weight): &(Place, u8)| {
+                let path = |(place, path): &(Place, &weir_config::Path)| {
                     let adjacency = self.adjacencies.get(place).copied().unwrap_or(weir_fib::DROP);
-                    Path { weight: u32::from(*weight), ..Path::to(adjacency) }
+                    Path { weight: u32::from(path.weight), labels: crate::labels::pushed(path), ..Path::to(adjacency) }
                 };
                 let group = Group::new(places.iter().map(path)).map_err(|error| error.to_string())?;
-                self.nexthops.acquire(group).map_err(|error| error.to_string())?
+                self.nexthops.acquire(group).map_err(|error| error.to_string())
             }
-        };
+        }
+    }
+
+    fn add_route(&mut self, key: &RouteKey, via: &Via) -> Result<(), String> {
+        let group = self.group_of(key.vrf.as_deref(), via)?;
         let table = self.place_of_vrf(key.vrf.as_deref()).ok_or_else(|| format!("route {key}: there is no such table"))?;
         self.set_route_soon(table, key.prefix, RouteSource::Static, group)
     }
 
-    fn let_go(&mut self, key: &RouteKey, via: &Via) {
+    pub(crate) fn let_go(&mut self, vrf: Option<&str>, via: &Via) {
         let mut deeds = Vec::new();
-        for (place, _) in self.places(key, via) {
+        for (place, _) in self.places(vrf, via) {
             self.neighbors.let_go(place, &mut deeds);
         }
         self.carry_out(deeds);

@@ -29,6 +29,7 @@ use crate::dad::{Claim, Claims};
 use crate::filters::{Bindings, BuiltLists};
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
+use crate::labels::WaitingLabel;
 use crate::memory::Memory;
 use crate::neighbors::{Deed, NeighborTable, Place, Said};
 use crate::rib::{RouteSource, Table};
@@ -131,6 +132,10 @@ pub(crate) struct Control {
     pub(crate) stale: bool,
     /// Routes whose groups workers do not see yet, in the order in which they were asked for.
     pub(crate) waiting_routes: Vec<Waiting>,
+    /// The same of labels.
+    pub(crate) waiting_labels: Vec<WaitingLabel>,
+    /// By table: the adjacency of labels that end in a lookup there.
+    pub(crate) lookup_ends: BTreeMap<u32, u32>,
     /// Interfaces that are out of the master tables and closed once workers do not see them.
     pub(crate) leaving: Vec<Attached>,
     pub(crate) nowhere: Nowhere,
@@ -210,7 +215,7 @@ impl Control {
             (_, true) if let Some(bond) = member => Input::Member { bond, collects },
             (None, true) if let Some((_, input, BridgeRole::Member(_))) = bridge => input,
             (Some(target), true) => Input::CrossConnect(self.index_of(target)),
-            (None, true) if wanted.addresses.is_empty() => Input::Unused,
+            (None, true) if wanted.addresses.is_empty() && !wanted.mpls => Input::Unused,
             (None, true) => Input::Routed,
         };
         let sampled = wanted.sflow && up;
@@ -256,6 +261,7 @@ impl Control {
         let interface = Interface {
             mtu: u32::from(wanted.mtu),
             input,
+            mpls: wanted.mpls,
             table: self.place_of_vrf(wanted.vrf.as_deref()).unwrap_or(0),
             addresses: own4.into(),
             addresses6: free.map(|(address, len)| (u128::from(*address), *len)).collect(),

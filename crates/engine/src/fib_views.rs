@@ -59,7 +59,7 @@ impl Control {
         }
     }
 
-    fn path_view(&self, path: &weir_fib::Path) -> weir_api::PathReply {
+    pub(crate) fn path_view(&self, path: &weir_fib::Path) -> weir_api::PathReply {
         let adjacency = self.nexthops.adjacency(path.adjacency);
         let kind = adjacency.map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind);
         let interface = adjacency.map_or(0, |adjacency| adjacency.interface);

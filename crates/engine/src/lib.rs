@@ -25,6 +25,7 @@ mod fib_views;
 mod filters;
 mod handle;
 mod index;
+mod labels;
 mod memif;
 mod memory;
 mod neighbors;

@@ -423,6 +423,8 @@ fn make_control(
         stale: false,
         unshared: std::collections::BTreeSet::new(),
         waiting_routes: Vec::new(),
+        waiting_labels: Vec::new(),
+        lookup_ends: BTreeMap::new(),
         leaving: Vec::new(),
         nowhere,
         neighbors: NeighborTable::default(),

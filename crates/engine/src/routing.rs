@@ -94,6 +94,7 @@ impl Control {
             result = result.and(self.set_route(table, prefix, source, group));
         }
         self.forget_leaving_members();
+        self.settle_labels();
         self.close_leaving();
         result
     }

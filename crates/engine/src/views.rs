@@ -229,6 +229,10 @@ impl weir_api::Router for Router {
         Ok(self.control().bond_views())
     }
 
+    fn mpls_fib(&self, label: Option<u32>, after: Option<u32>, most: usize) -> Reply<weir_api::MplsFib> {
+        Ok(weir_api::MplsFib { labels: self.control().labels_where(label, after, most) })
+    }
+
     fn memif(&self) -> Reply<weir_api::Memifs> {
         Ok(self.control().memifs())
     }

@@ -7,7 +7,9 @@ use std::io::Write;
 use serde::Serialize;
 use weir_api::{Clear, Client, Trace, TraceRequest};
 
-use crate::cli::{ClearWhat, InterfaceAspect, RouteAspect, Show, ShowArgs, ShowIp, TraceAddArgs, TraceCommand, TraceShowArgs, Where};
+use crate::cli::{
+    ClearWhat, InterfaceAspect, RouteAspect, Show, ShowArgs, ShowIp, ShowMpls, TraceAddArgs, TraceCommand, TraceShowArgs, Where,
+};
 use crate::commands::{events, monitor};
 use crate::failure::Failure;
 use crate::render::{self, Screen};
@@ -85,6 +87,7 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
             None => output.put(&client.routes(what.prefix.as_deref(), what.table)?, render::forwarding::routes),
         },
         Show::Acl(what) => output.put(&client.acls(what.acl.as_deref(), what.interface.as_deref())?, render::acl::acls),
+        Show::Mpls(ShowMpls::Fib(what)) => output.put(&client.mpls_fib(what.label)?, render::forwarding::mpls_fib),
         Show::Buffers => output.put(&client.buffers()?, render::hardware::buffers),
         Show::Sflow => output.put(&client.sflow()?, render::sflow::sflow),
         Show::Trace(what) => show_trace(client, what, output),

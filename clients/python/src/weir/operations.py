@@ -182,6 +182,21 @@ class Operations:
         """All counters for Prometheus. `GET /v1/metrics`"""
         return self._wire.ask_text("GET", "/v1/metrics")
 
+    def get_mpls_fib(
+        self,
+        *,
+        label: int | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> types.MplsFibPage:
+        """Incoming MPLS labels: all, or one, a page at a time. `GET /v1/mpls-fib`"""
+        return self._wire.ask(
+            types.MplsFibPage,
+            "GET",
+            "/v1/mpls-fib",
+            query={"label": label, "limit": limit, "after": after},
+        )
+
     def get_neighbors(
         self,
         *,

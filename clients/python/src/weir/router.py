@@ -117,6 +117,10 @@ class Router:
         """Bridge domains, their members, and what they counted."""
         return self.operations.get_bridge_domains(bridge=bridge).bridges
 
+    def show_mpls_fib(self, label: int | None = None) -> list[types.LabelReply]:
+        """Incoming labels and what is done with them."""
+        return self.operations.get_mpls_fib(label=label).labels
+
     def show_memif(self, interface: str | None = None) -> list[types.Memif]:
         """Shared-memory connections and their peers."""
         return self.operations.get_memif(interface=interface).ports

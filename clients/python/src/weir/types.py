@@ -180,6 +180,15 @@ InterfaceKind: TypeAlias = Literal[
 """The kinds of interfaces."""
 
 
+LabelMode: TypeAlias = Literal[
+    # Carried over to what is under it.
+    "uniform",
+    # Left as they are under it.
+    "pipe",
+]
+"""What becomes of time to live and class where a label is taken off (RFC 3443)."""
+
+
 LockReason: TypeAlias = Literal[
     # A change is being done.
     "apply-running",
@@ -1108,6 +1117,23 @@ class L2fibPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LabelReply:
+    """What is done with packets whose top label this is."""
+
+    label: int
+    """The incoming label."""
+
+    ttl_mode: LabelMode
+    """What becomes of time to live and class where it is taken off."""
+
+    paths: list[PathReply]
+    """Where packets may go, with the labels in its place; each flow takes one of them."""
+
+    lookup: int | None = None
+    """The table (VRF) that looks packets up once it is off; 0 = the default one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LacpEnd:
     """One end of a link."""
 
@@ -1295,6 +1321,17 @@ class Memifs:
 
     ports: list[Memif]
     """The ports, in the order of their interfaces."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MplsFibPage:
+    """A part of a long list."""
+
+    labels: list[LabelReply]
+    """The entries, by label."""
+
+    next: str | None = None
+    """There are more: the `after` that asks for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,8 +27,8 @@ use crate::client::connect::Target;
 use crate::{
     Acls, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Capture, CaptureRequest, Captures, Clear, Cleared, ConfigChecked,
     ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, FibSummary, Hardware, History,
-    InterfacePatch, Interfaces, L2fib, Memifs, Neighbors, Page, RevisionText, RollbackRequest, Routes, Runtime, RxPlacement, Sflow,
-    SflowPatch, Totals, Trace, TraceRequest, Version,
+    InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, RevisionText, RollbackRequest, Routes, Runtime, RxPlacement,
+    Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 pub use capture::CapturePieces;
 pub use events::{EventRequest, Events};
@@ -226,6 +226,16 @@ impl Client {
             all.bindings.append(&mut part.bindings);
             all.terms.append(&mut part.terms);
         })?;
+        Ok(all)
+    }
+
+    /// Entries of incoming labels: all, or that of one label.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn mpls_fib(&self, label: Option<u32>) -> Result<MplsFib, ClientError> {
+        let (mut all, label) = (MplsFib::default(), label.map(|label| label.to_string()));
+        self.pages::<MplsFib>("/v1/mpls-fib", &[("label", label.as_deref())], |mut part| all.labels.append(&mut part.labels))?;
         Ok(all)
     }
 

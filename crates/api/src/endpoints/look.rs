@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::endpoints::Request;
 use crate::endpoints::parameters::{
-    AclsQuery, BridgeQuery, ErrorsQuery, HistoryQuery, InterfacesQuery, L2fibAsked, NeighborsQuery, NoQuery, OfInterfaceQuery, RoutesQuery,
-    number_in_path, place, query,
+    AclsQuery, BridgeQuery, ErrorsQuery, HistoryQuery, InterfacesQuery, L2fibAsked, MplsFibQuery, NeighborsQuery, NoQuery,
+    OfInterfaceQuery, RoutesQuery, number_in_path, place, query,
 };
 use crate::{
     AclQuery, AclTermKey, ApiError, Destinations, DropCounter, ErrorCode, Errors, InterfaceQuery, L2fibKey, L2fibQuery, NeighborKey,
@@ -190,6 +190,15 @@ fn destinations(text: &str) -> Result<Destinations, ApiError> {
         let message = format!("\"{text}\" is neither a prefix nor an address");
         ApiError::new(ErrorCode::BadRequest, message, "a prefix is written as 192.0.2.0/24, an address as 192.0.2.7")
     })
+}
+
+pub(super) fn mpls_fib(router: &dyn Router, request: &Request) -> Text {
+    let asked: MplsFibQuery = query(request)?;
+    let limit = asked.limit()?;
+    let after = place::<u32>(asked.after.as_deref())?;
+    let mut part = router.mpls_fib(asked.label, after, limit + 1)?;
+    let next = cut(&mut part.labels, limit, |entry| entry.label);
+    json(&Page { part, next })
 }
 
 pub(super) fn fib_summary(router: &dyn Router, request: &Request) -> Text {

@@ -20,8 +20,8 @@ use crate::ErrorCode::{Conflict, Invalid, NoRoom, NotAvailable, NotFound, Unsupp
 use crate::{
     Acls, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures,
     Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary,
-    Hardware, History, InterfacePatch, Interfaces, L2fib, Memifs, Neighbors, Page, RevisionText, Role, RollbackRequest, Router, Routes,
-    Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    Hardware, History, InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, RevisionText, Role, RollbackRequest, Router,
+    Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 
 pub(crate) use look::summed_over_workers;
@@ -227,6 +227,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
     get::<Errors>("/v1/errors", "Drops by node, reason and interface.", look::errors).query(parameters::ERRORS).errors(&[NotFound]),
     get::<Page<Neighbors>>("/v1/neighbors", "Neighbours on the links.", look::neighbors).query(parameters::NEIGHBORS).errors(&[NotFound]),
     get::<Page<Routes>>("/v1/routes", "Routes with their paths.", look::routes).query(parameters::ROUTES),
+    get::<Page<MplsFib>>("/v1/mpls-fib", "Incoming MPLS labels: all, or one, a page at a time.", look::mpls_fib)
+        .query(parameters::MPLS_FIB)
+        .errors(&[NotAvailable]),
     get::<FibSummary>("/v1/fib-summary", "The size of the forwarding tables.", look::fib_summary).errors(&[NotAvailable]),
     get::<Page<Acls>>("/v1/acls", "Access lists: what interfaces are bound to, and what each term met.", look::acls)
         .query(parameters::ACLS)

@@ -79,6 +79,7 @@ pub(super) const ERRORS: &[Parameter] = &[
 ];
 pub(super) const NEIGHBORS: &[Parameter] = &[INTERFACE, LIMIT, AFTER];
 pub(super) const ACLS: &[Parameter] = &[text("acl", "Only the terms of this access list."), INTERFACE, LIMIT, AFTER];
+pub(super) const MPLS_FIB: &[Parameter] = &[number("label", "Only this label.", (0, 1_048_575), None), LIMIT, AFTER];
 pub(super) const ROUTES: &[Parameter] = &[
     text("prefix", "Only this prefix; an address means the longest match in each table."),
     number("table", "Only this table (VRF).", (0, u32::MAX), None),
@@ -181,6 +182,20 @@ pub(super) struct RoutesQuery {
     pub(super) table: Option<u32>,
     limit: Option<u32>,
     pub(super) after: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MplsFibQuery {
+    pub(super) label: Option<u32>,
+    limit: Option<u32>,
+    pub(super) after: Option<String>,
+}
+
+impl MplsFibQuery {
+    pub(super) fn limit(&self) -> Result<usize, ApiError> {
+        bounded("limit", self.limit.unwrap_or(PAGE), (1, LARGEST_PAGE)).map(|limit| limit as usize)
+    }
 }
 
 #[derive(Deserialize)]

@@ -85,6 +85,9 @@ fn disturbs(step: &Step, running: &Config, wanted: &Config) -> Option<&'static s
         Step::RemoveRoute { key, .. } if wanted.routes.contains_key(key) => {
             Some("the subnet of its next hop changes; the route is missing until that is there again")
         }
+        Step::RemoveLabel { label, .. } if wanted.mpls.labels.contains_key(label) => {
+            Some("what it leads to is made anew; the label is missing until that is there again")
+        }
         Step::RemoveNeighbor { interface, address, .. }
             if wanted.neighbors.contains_key(&NeighborKey { interface: interface.clone(), address: *address }) =>
         {

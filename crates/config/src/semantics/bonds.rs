@@ -89,6 +89,7 @@ impl Rules<'_, '_> {
                 Some(("is a member of a bond and of a bridge domain", "let the bond be the domain's member"))
             }
             _ if !interface.acl.is_empty() => Some(("is a member of a bond and has access lists", "bind them to the bond")),
+            _ if interface.mpls => Some(("is a member of a bond and takes labels", "let the bond take them")),
             _ if interface.l2xc.is_some() => Some(("is a member of a bond and cross-connected", "connect the bond")),
             _ => None,
         };

@@ -90,6 +90,10 @@ impl Rules<'_, '_> {
             let message = format!("`{member}` is in a bridge domain and has addresses");
             self.error(at, message, "these are never used", "give the addresses to a loopback and make it the domain's `bvi`".into());
         }
+        if interface.mpls {
+            let message = format!("`{member}` is in a bridge domain and takes labels");
+            self.error(at, message, "", "remove its `mpls`, or give it to a loopback that is the domain's `bvi`".into());
+        }
         let broken =
             self.findings.is_broken(at!["interfaces", member, "mtu"]) || self.findings.is_broken(at!["bridgedomains", name, "mtu"]);
         if interface.mtu != bridge.mtu && !broken {

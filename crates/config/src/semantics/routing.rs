@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 use super::Rules;
-use crate::build::{AddressItem, Candidate, NeighborItem, RouteItem};
+use crate::build::{AddressItem, Candidate, LabelItem, NeighborItem, RouteItem};
 use crate::findings::{Segment, at};
-use crate::model::{RouteKey, is_link_local};
+use crate::model::{Path, RouteKey, Via, is_link_local};
+use crate::mpls::{DEFAULT_TABLE, TtlMode};
 use crate::subnets::Subnets;
 use crate::suggest::nearest;
 
@@ -34,6 +35,7 @@ impl Rules<'_, '_> {
             !broken("interfaces") && !broken("loopbacks") && !self.findings.any_broken("interfaces.*.sub-interfaces.*.addresses");
         let ground = Ground { subnets, own, known: ground_known };
         self.routes(&ground);
+        self.labels(&ground);
         self.neighbors(&ground);
     }
 
@@ -175,7 +177,39 @@ impl Rules<'_, '_> {
                 self.error(at!["routes", route.item, "prefix"], format!("a second route for {}", route.key), "the second one", help);
             }
             self.connected_route(route, ground);
-            self.paths(route, ground);
+            self.paths(at!["routes", route.item], route, ground);
+        }
+    }
+
+    fn labels(&mut self, ground: &Ground<'_>) {
+        let candidate = self.candidate;
+        let mut first: HashMap<u32, usize> = HashMap::new();
+        for LabelItem { label, route, has_via, lookup, .. } in &candidate.labels {
+            if self.findings.is_full() {
+                return;
+            }
+            let base: &[Segment<'_>] = at!["mpls", "labels", route.item];
+            let at = [base, at!["label"]].concat();
+            if let Some(earlier) = first.insert(*label, route.item) {
+                let help = format!("the first is `mpls.labels[{earlier}]`; list all next hops in one `via`");
+                self.error(&at, format!("a second entry for label {label}"), "the second one", help);
+            }
+            if let Some(word) = route.nowhere.as_ref().filter(|via| **via != Via::Blackhole) {
+                let help = "what is under a label may have no sender to be told; write `blackhole`".to_owned();
+                self.error(&[base, at!["via"]].concat(), format!("label {label} leads to `{word}`"), "", help);
+            }
+            if *has_via && lookup.is_some() {
+                let help = "packets either go to a next hop or are looked up; remove one of the two".to_owned();
+                self.error(&[base, at!["lookup"]].concat(), format!("label {label} has both `via` and `lookup`"), "", help);
+            }
+            if let Some(vrf) = lookup.as_deref().filter(|vrf| *vrf != DEFAULT_TABLE) {
+                self.vrf_exists(vrf, &[base, at!["lookup"]].concat());
+            }
+            self.paths(base, route, ground);
+        }
+        for (name, _) in candidate.config.interfaces.iter().filter(|(_, it)| it.mpls && it.l2xc.is_some()) {
+            let help = "a cross connect passes everything on unlooked at; remove one of the two".to_owned();
+            self.error(&self.of_interface(name, "mpls"), format!("interface `{name}` has both `mpls` and `l2xc`"), "", help);
         }
     }
 
@@ -188,18 +222,40 @@ impl Rules<'_, '_> {
         }
     }
 
-    fn paths(&mut self, route: &RouteItem, ground: &Ground<'_>) {
-        let mut hops: HashSet<(IpAddr, Option<&str>)> = HashSet::new();
+    /// What is said of labels has labels to be said of.
+    fn push_keys<'n>(&mut self, path: &Path, within: &impl Fn(&'static str) -> Vec<Segment<'n>>) {
+        if !path.labels.is_empty() || self.findings.is_broken(&within("labels")) {
+            return;
+        }
+        let said = [
+            ("ttl-mode", path.ttl_mode != TtlMode::default()),
+            ("traffic-class", path.traffic_class.is_some()),
+            ("entropy-label", path.entropy_label),
+        ];
+        for (key, _) in said.into_iter().filter(|(_, is_said)| *is_said) {
+            let message = format!("the next hop {} has `{key}` and no labels to push", path.next_hop);
+            self.error(&within(key), message, "", "add `labels`, or leave it out".into());
+        }
+    }
+
+    /// The paths of the route, or of the label's entry, at `base`.
+    fn paths(&mut self, base: &[Segment<'_>], route: &RouteItem, ground: &Ground<'_>) {
+        let mut hops: HashSet<(IpAddr, Option<&str>, &[u32])> = HashSet::new();
         for (item, path) in &route.paths {
-            let short = [Segment::from("routes"), route.item.into(), "via".into()];
-            let long = [Segment::from("routes"), route.item.into(), "via".into(), item.unwrap_or(0).into(), "next-hop".into()];
-            let at: &[Segment<'_>] = if item.is_some() { &long } else { &short };
+            let within = |key: &'static str| [base, at!["via", item.unwrap_or(0), key]].concat();
+            let at: &[Segment<'_>] = &if item.is_some() { within("next-hop") } else { [base, at!["via"]].concat() };
             if let Some(name) = &path.interface
-                && !self.path_interface(name, route, at!["routes", route.item, "via", item.unwrap_or(0), "interface"])
+                && !self.path_interface(name, route, &within("interface"))
             {
                 continue;
             }
-            if !hops.insert((path.next_hop, path.interface.as_deref())) {
+            self.push_keys(path, &within);
+            for (number, &label) in path.labels.iter().enumerate().filter(|(_, label)| (1..16).contains(*label) && **label != 2) {
+                let message = format!("the label {label} has a meaning of its own and is not pushed");
+                let at = [&within("labels")[..], at![number]].concat();
+                self.error(&at, message, "", "name one of 16 to 1048575, or an explicit null: 0 for IPv4, 2 for IPv6".into());
+            }
+            if !hops.insert((path.next_hop, path.interface.as_deref(), &path.labels)) {
                 self.error(
                     at,
                     format!("the next hop {} is listed twice", path.next_hop),

@@ -89,6 +89,11 @@ impl Rules<'_, '_> {
 
     /// A router must know where the packet starts.
     fn exact(&mut self, parent: &str, id: &str, interface: &Interface, tags: &Encapsulation) {
+        if interface.mpls && !tags.exact_match {
+            let message = format!("sub-interface `{}` takes labels and has no `exact-match`", SubInterface::name_of(parent, id));
+            let help = "add `exact-match: true` to its `encapsulation`".to_owned();
+            self.error(at!["interfaces", parent, "sub-interfaces", id, "encapsulation"], message, "", help);
+        }
         if !interface.addresses.is_empty() && !tags.exact_match {
             let message = format!("sub-interface `{}` has addresses and no `exact-match`", SubInterface::name_of(parent, id));
             let help = "add `exact-match: true` to its `encapsulation`: what is routed has these tags and no other".to_owned();

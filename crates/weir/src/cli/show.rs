@@ -89,9 +89,27 @@ pub(crate) enum Show {
     Events(MonitorEventsArgs),
     /// Who answers, and since when
     Version,
+    /// Labels (MPLS): `show mpls fib [LABEL]`
+    #[command(subcommand, disable_help_subcommand = true)]
+    Mpls(ShowMpls),
     /// VPP's spelling: `show ip neighbors`, `show ip fib`
     #[command(subcommand, hide = true, disable_help_subcommand = true)]
     Ip(ShowIp),
+}
+
+/// `weir show mpls`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ShowMpls {
+    /// Incoming labels and what is done with them
+    Fib(ShowMplsFibArgs),
+}
+
+/// `weir show mpls fib`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowMplsFibArgs {
+    /// Only this label
+    #[arg(value_name = "LABEL", value_parser = clap::value_parser!(u32).range(0..=1_048_575))]
+    pub(crate) label: Option<u32>,
 }
 
 /// `weir show interface`.

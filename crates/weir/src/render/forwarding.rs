@@ -1,6 +1,6 @@
 //! Neighbours and routes.
 
-use weir_api::{Adjacency, Family, FibSummary, NeighborState, Neighbors, PathReply, Routes};
+use weir_api::{Adjacency, Family, FibSummary, MplsFib, NeighborState, Neighbors, PathReply, Routes};
 
 use super::{Cell, Column, Screen, Style, Table, units};
 
@@ -50,6 +50,33 @@ pub(crate) fn routes(reply: &Routes, screen: &Screen) -> String {
             table.row(own.iter().cloned().chain(none).collect::<Vec<_>>());
         }
         for (place, path) in route.paths.iter().enumerate() {
+            let own = if place == 0 { own.to_vec() } else { vec![Cell::default(); own.len()] };
+            table.row(own.into_iter().chain(path_cells(path)).collect::<Vec<_>>());
+        }
+    }
+    table.draw(screen)
+}
+
+/// `show mpls fib`: a line a path; the label's own columns stand in its first line.
+pub(crate) fn mpls_fib(reply: &MplsFib, screen: &Screen) -> String {
+    if reply.labels.is_empty() {
+        return "no labels\n".to_owned();
+    }
+    let mut table = Table::new([
+        Column::number("Label"),
+        Column::text("Mode").spare(1),
+        Column::text("Next hop"),
+        Column::long("Interface"),
+        Column::number("Weight").spare(2),
+        Column::text("Adjacency"),
+    ]);
+    for entry in &reply.labels {
+        let own = [Cell::from(entry.label), entry.ttl_mode.into()];
+        if let Some(looked_up) = entry.lookup {
+            let end = [format!("lookup in table {looked_up}").into(), "-".into(), Cell::default(), Cell::default()];
+            table.row(own.iter().cloned().chain(end).collect::<Vec<_>>());
+        }
+        for (place, path) in entry.paths.iter().enumerate() {
             let own = if place == 0 { own.to_vec() } else { vec![Cell::default(); own.len()] };
             table.row(own.into_iter().chain(path_cells(path)).collect::<Vec<_>>());
         }
