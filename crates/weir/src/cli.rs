@@ -106,6 +106,9 @@ pub(crate) enum Command {
     /// Change sFlow's settings of a running router, and decode datagrams
     #[command(subcommand, after_help = SFLOW_EXAMPLES, disable_help_subcommand = true)]
     Sflow(SflowCommand),
+    /// Decode flow records: IPFIX and NetFlow
+    #[command(subcommand, disable_help_subcommand = true)]
+    Flow(FlowCommand),
     /// Write a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -301,6 +304,53 @@ pub(crate) enum DecodeFormat {
     /// sflowtool's comma-separated lines, one a sample
     Line,
     /// One JSON object a datagram
+    Json,
+}
+
+/// `weir flow`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FlowCommand {
+    /// Print IPFIX and NetFlow records (versions 9 and 5) from a capture file or from the network
+    #[command(after_help = FLOW_DECODE_EXAMPLES)]
+    Decode(FlowDecodeArgs),
+}
+
+const FLOW_DECODE_EXAMPLES: &str = "\
+Examples:
+  weir flow decode -r capture.pcap
+  weir flow decode -r capture.pcap --format csv > flows.csv
+  weir flow decode -l 4739 --json | jq .
+
+Records of options are in the JSON only. What cannot be decoded, and records that the sequence numbers
+say are missing, are told on standard error. A set that comes before its template waits for it. Reading
+a file then ends with exit code 1 if anything was not decoded.";
+
+/// `weir flow decode`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("source").required(true).args(["read", "listen"]))]
+pub(crate) struct FlowDecodeArgs {
+    /// Read a pcap or pcapng file
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) read: Option<PathBuf>,
+    /// Listen on UDP until Ctrl-C; a port alone means all addresses
+    #[arg(short, long, value_name = "ADDR:PORT", value_parser = listen_address)]
+    pub(crate) listen: Option<SocketAddr>,
+    /// How to print [default: line; with --json, json]
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub(crate) format: Option<FlowFormat>,
+    /// The UDP port that the file's datagrams were sent to [default: 4739, 2055 and 9995]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+}
+
+/// How flow records are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FlowFormat {
+    /// nfdump's lines, one a flow
+    Line,
+    /// nfdump's comma-separated values
+    Csv,
+    /// One JSON object a record, with IANA's names
     Json,
 }
 

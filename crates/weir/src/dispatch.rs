@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use crate::cli::{Cli, Command, ConfigCommand, SflowCommand};
+use crate::cli::{Cli, Command, ConfigCommand, FlowCommand, SflowCommand};
 use crate::failure::Failure;
 use crate::{client, commands, shell};
 
@@ -35,6 +35,7 @@ pub(crate) fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
         Command::Bench(args) => commands::bench::execute(args, to),
         Command::Sflow(SflowCommand::Decode(args)) => commands::sflow_decode::execute(args, json, to),
         Command::Sflow(setting) => commands::set::sflow(setting, at, json, to),
+        Command::Flow(FlowCommand::Decode(args)) => commands::flow_decode::execute(args, json, to),
         Command::Completions { shell } => commands::completions::execute(*shell, to),
         Command::Man(args) => commands::man::execute(args, to),
         Command::Complete(args) => shell::complete::execute(args, at, to),

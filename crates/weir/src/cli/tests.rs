@@ -218,6 +218,20 @@ fn decode_reads_or_listens() {
 }
 
 #[test]
+fn flow_decode_reads_or_listens() {
+    let decode = |line: &str| match command(line) {
+        Command::Flow(FlowCommand::Decode(args)) => args,
+        other => panic!("{line}: {other:?}"),
+    };
+    let args = decode("weir flow decode -r x.pcap --port 9999 --format csv");
+    assert_eq!((args.read, args.listen, args.port, args.format), (Some("x.pcap".into()), None, Some(9999), Some(FlowFormat::Csv)));
+    assert_eq!(decode("weir flow decode -l 4739").listen, Some("[::]:4739".parse().unwrap()));
+    assert_eq!(refused("weir flow decode").kind(), ErrorKind::MissingRequiredArgument);
+    assert_eq!(refused("weir flow decode -r x -l 4739").kind(), ErrorKind::ArgumentConflict);
+    assert_eq!(refused("weir flow").exit_code(), 2);
+}
+
+#[test]
 fn what_is_not_understood_is_usage() {
     for line in ["weir show", "weir show nonsense", "weir run", "weir config check", "weir completions tcsh", "weir clear sflow"] {
         assert_eq!(refused(line).exit_code(), 2, "{line}");

@@ -9,6 +9,7 @@ pub(crate) mod config_history;
 pub(crate) mod config_plan;
 pub(crate) mod demo;
 pub(crate) mod events;
+pub(crate) mod flow_decode;
 pub(crate) mod man;
 pub(crate) mod monitor;
 pub(crate) mod pcap;

@@ -1,0 +1,157 @@
+//! `weir flow decode`: IPFIX and NetFlow of a capture file or of the network, printed.
+//!
+//! Nothing is passed over in silence: what cannot be decoded is told on standard error with its place and its
+//! reason, so are jumps of the sequence numbers, and at the end how much there was of everything. A file of
+//! which something could not be decoded ends with exit code 1, after all that could be read was printed.
+//! Datagrams are numbered by the file's frames, as Wireshark does it; those received, in order of arrival, from 1.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use weir_flowfmt::ipfix::decode::{Collector, Item};
+use weir_flowfmt::ipfix::print::{Format, Printer};
+use weir_flowfmt::ipfix::{NETFLOW_PORT, PORT};
+use weir_flowfmt::sflow::capture::udp_payload;
+use weir_pcap::file::Reader;
+
+use super::udp_listen::listen;
+use crate::cli::{FlowDecodeArgs, FlowFormat};
+use crate::failure::Failure;
+
+/// Where flow records usually go: IPFIX, NetFlow, and NetFlow as nfcapd has it.
+const PORTS: [u16; 3] = [PORT, NETFLOW_PORT, 9995];
+
+/// Does it.
+pub(crate) fn execute(args: &FlowDecodeArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    let usual = if json { FlowFormat::Json } else { FlowFormat::Line };
+    let format = match args.format.unwrap_or(usual) {
+        FlowFormat::Line => Format::Line,
+        FlowFormat::Csv => Format::Csv,
+        FlowFormat::Json => Format::Json,
+    };
+    let mut decoder = Decoder { to, printer: Printer::new(format), collector: Collector::new() };
+    match (&args.read, args.listen) {
+        (Some(path), _) => decoder.file(path, args.port),
+        (None, Some(address)) => decoder.network(address),
+        (None, None) => Err(Failure::said("nothing to decode: -r FILE or -l ADDR:PORT")),
+    }
+}
+
+struct Decoder<'a> {
+    to: &'a mut dyn Write,
+    printer: Printer,
+    collector: Collector,
+}
+
+impl Decoder<'_> {
+    fn file(&mut self, path: &Path, port: Option<u16>) -> Result<(), Failure> {
+        let name = path.display();
+        let reader = Reader::open(path).map_err(|error| Failure::said(format_args!("{name}: {error}")))?;
+        let wanted = |found: u16| port.map_or(PORTS.contains(&found), |port| port == found);
+        let (mut number, mut datagrams, mut broken) = (0_u64, 0_u64, false);
+        for captured in reader {
+            number += 1;
+            let frame = match captured {
+                Ok(frame) => frame,
+                Err(error) => {
+                    broken = true;
+                    self.to.flush()?;
+                    say(format_args!("{name}: frame {number}: {error}"));
+                    continue;
+                }
+            };
+            let Some(found) = udp_payload(frame.linktype, &frame.data).filter(|found| wanted(found.destination.port())) else {
+                continue;
+            };
+            datagrams += 1;
+            self.datagram(number, found.source, frame.timestamp_ns, found.payload)?;
+        }
+        if datagrams == 0 && !broken {
+            say(format_args!("{name}: none of its {number} frames is a UDP datagram to a port of flow records (--port chooses another)"));
+        }
+        let undecoded = self.end()?;
+        if broken || undecoded { Err(Failure::Told(1)) } else { Ok(()) }
+    }
+
+    fn network(&mut self, address: SocketAddr) -> Result<(), Failure> {
+        let mut number = 0_u64;
+        let ready = |address: SocketAddr| say(format_args!("listening on {address}; Ctrl-C ends it"));
+        listen(address, ready, |from, bytes| {
+            number += 1;
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+            self.datagram(number, from, u64::try_from(now).unwrap_or(u64::MAX), bytes)?;
+            Ok(self.to.flush()?)
+        })?;
+        self.end().map(|_| ())
+    }
+
+    fn datagram(&mut self, number: u64, from: SocketAddr, time: u64, bytes: &[u8]) -> Result<(), Failure> {
+        let mut outcome = Ok(());
+        let Decoder { to, printer, collector } = self;
+        collector.read(from, bytes, &mut |item| {
+            if outcome.is_ok() {
+                outcome = show(*to, printer, &format!("datagram {number}"), time, &item);
+            }
+        });
+        Ok(outcome?)
+    }
+
+    /// Tells what is left to tell; whether anything was not decoded.
+    fn end(&mut self) -> Result<bool, Failure> {
+        let mut outcome = Ok(());
+        let Decoder { to, printer, collector } = self;
+        collector.finish(&mut |item| {
+            if outcome.is_ok() {
+                outcome = show(*to, printer, "a set that waited for its template", 0, &item);
+            }
+        });
+        outcome?;
+        self.to.flush()?;
+        let (totals, left_out) = (self.collector.totals(), self.printer.left_out());
+        if totals.messages > 0 {
+            let options = if left_out > 0 { " (not in this format: --format json)" } else { "" };
+            say(format_args!(
+                "{} messages: {} flow records, {} of options{options}, {} templates; {} missing by their numbers; {} times not decoded, {} octets",
+                totals.messages,
+                totals.records,
+                totals.options_records,
+                totals.templates,
+                totals.missing,
+                totals.undecoded,
+                totals.undecoded_octets
+            ));
+        }
+        if totals.templates_forgotten > 0 {
+            say(format_args!("{} templates were forgotten, because there were too many", totals.templates_forgotten));
+        }
+        Ok(totals.undecoded > 0)
+    }
+}
+
+/// Prints an item, or tells it. What was printed before goes out first, so that the two stay in order on a terminal.
+fn show(to: &mut dyn Write, printer: &mut Printer, which: &str, time: u64, item: &Item<'_>) -> io::Result<()> {
+    match item {
+        Item::Undecoded(what) => {
+            to.flush()?;
+            say(format_args!("{which} from {}, octet {}: {} ({} octets not decoded)", what.exporter, what.offset, what.why, what.octets));
+        }
+        Item::Sequence(header, gap) => {
+            to.flush()?;
+            let what = match gap.missing() {
+                Some(count) => format!("{count} missing"),
+                None => "it went back: the exporter started anew, or messages overtook each other".to_owned(),
+            };
+            let (exporter, domain) = (header.exporter, header.domain);
+            say(format_args!("{which} from {exporter}, domain {domain}: number {} where {} was due: {what}", gap.found, gap.expected));
+        }
+        _ => printer.item(to, time, item)?,
+    }
+    Ok(())
+}
+
+fn say(what: std::fmt::Arguments<'_>) {
+    // Without standard error the exit code still tells.
+    let _ = writeln!(io::stderr(), "weir: {what}");
+}
