@@ -3,6 +3,7 @@
 //! * [`sampler`]: the sFlow tap. One packet in N, chosen at random; costs one subtraction a vector. What becomes
 //!   of a packet that it chose is told where the packet ends.
 //! * [`capture`]: the tap that copies packets for `weir pcap capture`; not attached, it costs nothing.
+//! * [`flows`]: the flow meter's table.
 //! * [`agent`]: reads the samplers' rings and makes sFlow version 5 datagrams.
 //!
 //! The two meet in bounded rings only. An agent that is slow, stuck or dead makes samples vanish,
@@ -13,6 +14,7 @@
 pub mod agent;
 pub mod capture;
 mod discard_code;
+pub mod flows;
 pub mod random;
 pub mod sampler;
 

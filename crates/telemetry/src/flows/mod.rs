@@ -1,0 +1,25 @@
+//! The flow meter's memory: which flows are under way, and what is known of each.
+//!
+//! A [`Table`] belongs to one worker; nobody else touches it. It is handed observations (a key and a few numbers a
+//! packet) by the vector, and writes the records of flows that ended into a ring, from where the cold side
+//! takes them. Nothing here reads a clock, allocates after the start, or waits.
+//!
+//! * [`key`]: what tells one flow from another, and the keyed hash over it.
+//! * [`record`]: what is known of a flow.
+//! * `index`: from a hash to the places where the flow may be.
+//! * `table`: looking up and counting, staged over the vector so that its waits for memory overlap.
+//! * `expiry`: flows that are over leave, within a budget a turn; and those that must make room.
+//!
+//! **Exact**: what was metered is what was exported, what was lost because the ring was full, and what is still
+//! resident, in packets and in octets ([`Counts`]). No flow is lost to a collision: a full bucket goes on in another one,
+//! of which there are as many as the worst case takes. The hash is keyed, so that nobody can choose flows that collide.
+
+mod expiry;
+mod index;
+pub mod key;
+pub mod record;
+mod table;
+
+pub use key::Key;
+pub use record::{EndReason, Facts, FlowRecord, Observation};
+pub use table::{Counts, Settings, Table, VECTOR};
