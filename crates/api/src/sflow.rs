@@ -27,6 +27,12 @@ pub struct Sflow {
     pub samples_sent: u64,
     /// Samples and counter records in one datagram or more that could not be encoded or sent.
     pub samples_lost: u64,
+    /// Samples sent without an output: what became of their packets was not known in time.
+    pub samples_incomplete: u64,
+    /// Discarded packets that were told.
+    pub discards_sent: u64,
+    /// Discarded packets that were not told: beyond the limit, or without room. Exact.
+    pub discards_dropped: u64,
     /// Datagrams that the agent made.
     pub datagrams: u64,
 }
@@ -54,12 +60,38 @@ pub struct SflowSettings {
     pub polling_interval: u32,
     /// Bytes of each sampled packet that are reported.
     pub header_bytes: u32,
+    /// Which packets of a sampled interface are sampled.
+    pub direction: SflowDirection,
+    /// Discarded packets that are told a second at most; 0 = none.
+    pub drop_limit: u32,
     /// The form of samples.
     pub encoding: SflowEncoding,
     /// The largest datagram that is sent, in bytes of UDP payload.
     pub datagram_bytes: u32,
     /// Tells several agents with one address apart.
     pub agent_sub_id: u32,
+}
+
+/// Which packets of an interface are sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SflowDirection {
+    /// Those that come in.
+    Rx,
+    /// Those that go out.
+    Tx,
+    /// Both.
+    Both,
+}
+
+impl std::fmt::Display for SflowDirection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Rx => "rx",
+            Self::Tx => "tx",
+            Self::Both => "both",
+        })
+    }
 }
 
 /// Which of the two forms of sFlow version 5 the agent speaks.
@@ -117,6 +149,10 @@ pub struct SflowInterface {
     pub interface: String,
     /// Its ifIndex.
     pub index: u32,
+    /// One packet in this many is sampled; 0 = none.
+    pub sampling_rate: u32,
+    /// Which of its packets.
+    pub direction: SflowDirection,
     /// Packets that could have been sampled: the sample pool.
     pub pool: u64,
     /// Samples taken of them.

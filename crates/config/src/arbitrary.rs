@@ -18,7 +18,10 @@ use crate::device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
 use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Urpf, Via, Vrf, is_link_local};
 use crate::mpls::{LabelEntry, TtlMode};
 use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256};
-use crate::settings::{Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Role, SflowEncoding, Tls, Token};
+use crate::settings::{
+    Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Role, SflowDirection, SflowEncoding, SflowInterface, Tls,
+    Token,
+};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
 
 /// Which configurations are wanted.
@@ -447,8 +450,19 @@ impl Dice {
         sflow.polling_interval = 20 + u32::from(self.setting(2) % 2);
         sflow.header_bytes = if self.setting(3).is_multiple_of(2) { 128 } else { 64 };
         sflow.encoding = if self.setting(4).is_multiple_of(2) { SflowEncoding::Expanded } else { SflowEncoding::Compact };
-        let collector = |last: u8| Collector { address: Ipv4Addr::new(127, 9, 9, last).into(), port: 6343 + u16::from(last) };
+        let other = self.setting(4);
+        sflow.direction = [SflowDirection::Rx, SflowDirection::Tx, SflowDirection::Both][usize::from(other / 2 % 3)];
+        sflow.drop_limit = u32::from(other / 8 % 2) * 100;
+        let collector = |last: u8| Collector {
+            address: Ipv4Addr::new(127, 9, 9, last).into(),
+            port: 6343 + u16::from(last),
+            drops: !other.is_multiple_of(3),
+        };
         sflow.collectors = (0..self.setting(5) % 3).map(collector).collect();
+        if let Some(name) = config.interfaces.iter().find(|(_, interface)| interface.sflow).map(|(name, _)| name.clone()) {
+            let rate = SflowInterface { sampling_rate: Some(u32::from(other)), ..SflowInterface::default() };
+            config.sflow.interfaces.extend(other.is_multiple_of(5).then_some((name, rate)));
+        }
         config.logging.level = if self.setting(6).is_multiple_of(2) { LogLevel::Info } else { LogLevel::Debug };
     }
 

@@ -21,7 +21,7 @@ use crate::findings::Segment;
 use crate::model::{Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Via, Vrf};
 use crate::mpls::{DEFAULT_TABLE, LabelEntry, TtlMode};
 use crate::scalar::{MacAddr, decimal};
-use crate::settings::{Api, Buffers, Collector, History, Listen, Logging, Metrics, Sflow, Tls, Token, Workers};
+use crate::settings::{Api, Buffers, Collector, History, Listen, Logging, Metrics, Sflow, SflowInterface, Tls, Token, Workers};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
 use crate::tree::{Content, Node};
 use crate::value;
@@ -478,16 +478,29 @@ fn sflow(node: &Node<'_>) -> Sflow {
         sampling_rate: number(node, "sampling-rate").unwrap_or(default.sampling_rate),
         polling_interval: number(node, "polling-interval").unwrap_or(default.polling_interval),
         header_bytes: number(node, "header-bytes").unwrap_or(default.header_bytes),
+        direction: word(node, "direction").unwrap_or_default(),
+        drop_limit: number(node, "drop-limit").unwrap_or(default.drop_limit),
         encoding: word(node, "encoding").unwrap_or_default(),
         agent: parsed(node, "agent"),
         agent_sub_id: number(node, "agent-sub-id").unwrap_or(default.agent_sub_id),
         datagram_bytes: number(node, "datagram-bytes").unwrap_or(default.datagram_bytes),
         collectors: items(node, "collectors").filter_map(|(_, node)| collector(node)).collect(),
+        interfaces: named(node, "interfaces", sflow_interface),
+    }
+}
+
+fn sflow_interface(node: &Node<'_>) -> SflowInterface {
+    SflowInterface {
+        sampling_rate: number(node, "sampling-rate"),
+        polling_interval: number(node, "polling-interval"),
+        header_bytes: number(node, "header-bytes"),
+        direction: word(node, "direction"),
     }
 }
 
 fn collector(node: &Node<'_>) -> Option<Collector> {
-    Some(Collector { address: parsed(node, "address")?, port: number(node, "port").unwrap_or(Collector::default_port()) })
+    let port = number(node, "port").unwrap_or(Collector::default_port());
+    Some(Collector { address: parsed(node, "address")?, port, drops: truth(node, "drops").unwrap_or(Collector::default_drops()) })
 }
 
 fn workers(node: &Node<'_>) -> Workers {

@@ -345,6 +345,8 @@ pub(crate) static KEYS: &[Key] = &[
     key("sflow.sampling-rate", Whole(0, u32::MAX as u64), "10000", "1000", "One packet in this many is sampled; 0 = none."),
     key("sflow.polling-interval", Whole(0, 86_400), "20", "30", "Seconds between two reports of an interface's counters; 0 = never."),
     key("sflow.header-bytes", Whole(1, 256), "128", "64", "Bytes of each sampled packet that are reported."),
+    key("sflow.direction", Word(&["rx", "tx", "both"]), "rx", "both", "Which packets of a sampled interface are sampled: those that come in, those that go out, or both."),
+    key("sflow.drop-limit", Whole(0, 100_000), "0", "100", "Discarded packets that are told a second at most, each with its reason (sFlow 0:5); 0 = none."),
     key("sflow.encoding", Word(&["expanded", "compact"]), "expanded", "compact", "The form of samples; `compact` needs interface indices below 2^24."),
     key("sflow.agent", Ip, "", "192.0.2.1", "The address the agent goes by; the lowest own address when absent."),
     key("sflow.agent-sub-id", Whole(0, u32::MAX as u64), "0", "1", "Tells several agents with one address apart."),
@@ -353,6 +355,13 @@ pub(crate) static KEYS: &[Key] = &[
     key("sflow.collectors[]", Section, "", "{address: 192.0.2.9, port: 6343}", "One collector."),
     key("sflow.collectors[].address", Ip, REQUIRED, "192.0.2.9", "Its address, IPv4 or IPv6."),
     key("sflow.collectors[].port", Whole(1, 65_535), "6343", "6344", "Its UDP port."),
+    key("sflow.collectors[].drops", Truth, "true", "false", "Whether discarded packets are told to it; some collectors lose what follows one in a datagram."),
+    key("sflow.interfaces", Named(Names::Interface), "{}", "{xe0: {sampling-rate: 100}}", "Interfaces that are sampled in another way than said above, by name."),
+    key("sflow.interfaces.*", Section, "", "{sampling-rate: 100}", "What is other than usual there."),
+    key("sflow.interfaces.*.sampling-rate", Whole(0, u32::MAX as u64), "", "100", "One packet in this many is sampled there; 0 = none."),
+    key("sflow.interfaces.*.polling-interval", Whole(0, 86_400), "", "60", "Seconds between two reports of its counters; 0 = never."),
+    key("sflow.interfaces.*.header-bytes", Whole(1, 256), "", "64", "Bytes of each packet sampled there that are reported."),
+    key("sflow.interfaces.*.direction", Word(&["rx", "tx", "both"]), "", "tx", "Which of its packets are sampled."),
 
     key("vrfs", Named(Names::Vrf), "{}", "{red: {table: 10}}", "Routing tables beside the default one, each for IPv4 and IPv6, by name: a letter, then up to 31 letters, digits, `.`, `_`, `/` or `-`."),
     key("vrfs.*", Section, "", "{table: 10}", "One table."),
@@ -607,6 +616,9 @@ pub(crate) mod tests {
             "api.tokens[]" => format!("api: {{{TOKENS}}}").replace("}]", ", KEY}]"),
             "api.metrics" => "api: {metrics: {address: 127.0.0.1, KEY}}".to_owned(),
             "api" if row.name() != "tokens" => format!("api: {{{TOKENS}, KEY}}"),
+            "sflow.interfaces.*" => {
+                "interfaces: {xe0: {sflow: true}}\nsflow: {collectors: [{address: 192.0.2.9}], interfaces: {xe0: {KEY}}}".to_owned()
+            }
             "sflow.collectors[]" => "sflow: {collectors: [{address: 192.0.2.9, KEY}]}".to_owned(),
             "routes[].via[]" | "mpls.labels[].via[]" => {
                 let labels = if matches!(row.name(), "ttl-mode" | "traffic-class" | "entropy-label") { "labels: [16], " } else { "" };

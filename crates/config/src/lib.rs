@@ -67,8 +67,8 @@ pub use reference::reference;
 pub use scalar::{Ipv4Range, MacAddr, NotAValue, PortRange, Sha256};
 pub use schema::schema;
 pub use settings::{
-    Api, Buffers, Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Logging, Metrics, Role, Sflow, SflowEncoding, Tls,
-    Token, Workers,
+    Api, Buffers, Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Logging, Metrics, Role, Sflow, SflowDirection,
+    SflowEncoding, SflowInterface, Tls, Token, Workers,
 };
 pub use step::{Phase, RestartChange, Step};
 pub use sub_interface::{Encapsulation, LAST_VLAN, SubInterface, TagRewrite};

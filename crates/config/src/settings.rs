@@ -3,6 +3,7 @@
 //! They are part of a `Config` and, as it, serde gives them the shape of the file. `Default` is
 //! what a file without the section means; a test holds it equal to the key table.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -20,6 +21,10 @@ pub struct Sflow {
     pub polling_interval: u32,
     /// Bytes of each sampled packet that are reported.
     pub header_bytes: u16,
+    /// Which packets of a sampled interface are sampled.
+    pub direction: SflowDirection,
+    /// Discarded packets that are told a second at most; 0 = none are told.
+    pub drop_limit: u32,
     /// The form of samples.
     pub encoding: SflowEncoding,
     /// The address the agent goes by; the lowest own address when absent.
@@ -32,6 +37,95 @@ pub struct Sflow {
     /// Where datagrams go, each to all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub collectors: Vec<Collector>,
+    /// Interfaces that are sampled in another way.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub interfaces: BTreeMap<String, SflowInterface>,
+}
+
+/// What is other than usual on a sampled interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+pub struct SflowInterface {
+    /// One packet in this many is sampled; 0 = none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling_rate: Option<u32>,
+    /// Seconds between two reports of its counters; 0 = never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub polling_interval: Option<u32>,
+    /// Bytes of each sampled packet that are reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header_bytes: Option<u16>,
+    /// Which of its packets are sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direction: Option<SflowDirection>,
+}
+
+/// Which packets of an interface are sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SflowDirection {
+    /// Those that come in.
+    #[default]
+    Rx,
+    /// Those that go out.
+    Tx,
+    /// Both, each once.
+    Both,
+}
+
+impl SflowDirection {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            SflowDirection::Rx => "rx",
+            SflowDirection::Tx => "tx",
+            SflowDirection::Both => "both",
+        }
+    }
+
+    /// Whether what comes in is sampled.
+    #[must_use]
+    pub const fn rx(self) -> bool {
+        !matches!(self, SflowDirection::Tx)
+    }
+
+    /// Whether what goes out is sampled.
+    #[must_use]
+    pub const fn tx(self) -> bool {
+        !matches!(self, SflowDirection::Rx)
+    }
+}
+
+impl Sflow {
+    /// What is other than usual on an interface.
+    fn other(&self, interface: &str) -> SflowInterface {
+        self.interfaces.get(interface).copied().unwrap_or_default()
+    }
+
+    /// The rate of an interface.
+    #[must_use]
+    pub fn rate_of(&self, interface: &str) -> u32 {
+        self.other(interface).sampling_rate.unwrap_or(self.sampling_rate)
+    }
+
+    /// The seconds between two reports of its counters.
+    #[must_use]
+    pub fn polling_of(&self, interface: &str) -> u32 {
+        self.other(interface).polling_interval.unwrap_or(self.polling_interval)
+    }
+
+    /// The bytes that are reported of its packets.
+    #[must_use]
+    pub fn header_of(&self, interface: &str) -> u16 {
+        self.other(interface).header_bytes.unwrap_or(self.header_bytes)
+    }
+
+    /// Which of its packets are sampled.
+    #[must_use]
+    pub fn direction_of(&self, interface: &str) -> SflowDirection {
+        self.other(interface).direction.unwrap_or(self.direction)
+    }
 }
 
 impl Default for Sflow {
@@ -40,11 +134,14 @@ impl Default for Sflow {
             sampling_rate: 10_000,
             polling_interval: 20,
             header_bytes: 128,
+            direction: SflowDirection::Rx,
+            drop_limit: 0,
             encoding: SflowEncoding::Expanded,
             agent: None,
             agent_sub_id: 0,
             datagram_bytes: 1400,
             collectors: Vec::new(),
+            interfaces: BTreeMap::new(),
         }
     }
 }
@@ -69,6 +166,9 @@ pub struct Collector {
     /// Its UDP port.
     #[serde(default = "Collector::default_port")]
     pub port: u16,
+    /// Whether discarded packets are told to it.
+    #[serde(default = "Collector::default_drops")]
+    pub drops: bool,
 }
 
 impl Collector {
@@ -76,6 +176,12 @@ impl Collector {
     #[must_use]
     pub const fn default_port() -> u16 {
         6343
+    }
+
+    /// Whoever does not say otherwise is told of discards.
+    #[must_use]
+    pub const fn default_drops() -> bool {
+        true
     }
 }
 

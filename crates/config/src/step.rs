@@ -21,7 +21,7 @@ use crate::bridge::{Bridge, BridgeRole, StaticMac};
 use crate::model::{AdminState, Interface, RouteKey, RouterAdvertisements, Urpf, Via, Vrf};
 use crate::mpls::LabelEntry;
 use crate::scalar::MacAddr;
-use crate::settings::{Api, Buffers, History, LogFormat, LogLevel, Sflow, Workers};
+use crate::settings::{Api, Buffers, Collector, History, LogFormat, LogLevel, Sflow, Workers};
 
 /// One change of the running router.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -761,15 +761,38 @@ fn sflow_changes(f: &mut fmt::Formatter<'_>, from: &Sflow, to: &Sflow) -> fmt::R
     change(f, "sampling-rate", from.sampling_rate.to_string(), to.sampling_rate.to_string())?;
     change(f, "polling-interval", from.polling_interval.to_string(), to.polling_interval.to_string())?;
     change(f, "header-bytes", from.header_bytes.to_string(), to.header_bytes.to_string())?;
+    change(f, "direction", from.direction.word().to_owned(), to.direction.word().to_owned())?;
+    change(f, "drop-limit", from.drop_limit.to_string(), to.drop_limit.to_string())?;
     change(f, "encoding", format!("{:?}", from.encoding).to_lowercase(), format!("{:?}", to.encoding).to_lowercase())?;
     change(f, "agent", or(&from.agent, "default"), or(&to.agent, "default"))?;
     change(f, "agent-sub-id", from.agent_sub_id.to_string(), to.agent_sub_id.to_string())?;
     change(f, "datagram-bytes", from.datagram_bytes.to_string(), to.datagram_bytes.to_string())?;
-    change(f, "collectors", collectors(from), collectors(to))
+    change(f, "collectors", collectors(from), collectors(to))?;
+    let no_longer = from.interfaces.keys().filter(|name| !to.interfaces.contains_key(*name));
+    for name in to.interfaces.keys().chain(no_longer) {
+        change(f, &format!("interface {name}"), sampled_otherwise(from, name), sampled_otherwise(to, name))?;
+    }
+    Ok(())
+}
+
+/// What is other than usual on an interface.
+fn sampled_otherwise(sflow: &Sflow, name: &str) -> String {
+    let Some(other) = sflow.interfaces.get(name) else { return "as usual".to_owned() };
+    let each = [
+        other.sampling_rate.map(|rate| format!("sampling-rate {rate}")),
+        other.polling_interval.map(|interval| format!("polling-interval {interval}")),
+        other.header_bytes.map(|bytes| format!("header-bytes {bytes}")),
+        other.direction.map(|direction| format!("direction {}", direction.word())),
+    ];
+    format!("[{}]", each.into_iter().flatten().collect::<Vec<_>>().join(" "))
 }
 
 fn collectors(sflow: &Sflow) -> String {
-    let each: Vec<String> = sflow.collectors.iter().map(|c| std::net::SocketAddr::new(c.address, c.port).to_string()).collect();
+    let collector = |c: &Collector| {
+        let drops = if c.drops { "" } else { " (no drops)" };
+        format!("{}{drops}", std::net::SocketAddr::new(c.address, c.port))
+    };
+    let each: Vec<String> = sflow.collectors.iter().map(collector).collect();
     format!("[{}]", each.join(" "))
 }
 

@@ -84,6 +84,9 @@ impl Control {
     /// What is done once for all steps of a change.
     fn finish(&mut self) -> Result<(), String> {
         self.bind_lists()?;
+        self.measure_prefixes()?;
+        let Control { sflow, interfaces, .. } = self;
+        sflow.number(|name| Some(interfaces.get(name)?.index));
         self.settle()?;
         self.indexes.keep();
         self.sflow.agent_may_change(self.config.sflow_agent());
@@ -204,7 +207,9 @@ impl Control {
             }
             Step::SetSflowSettings { to, .. } => {
                 let agent = self.config.sflow_agent();
-                self.sflow.configure(to, agent).map_err(|error| error.to_string())
+                self.sflow.configure(to, agent);
+                self.attach_sampling();
+                Ok(())
             }
             Step::SetLogLevel { to, .. } => {
                 if let Some(log) = &self.log {

@@ -75,6 +75,11 @@ impl Captures {
         self.taps(|filter| filter.tx && filter.interface.is_none_or(|wanted| wanted == interface))
     }
 
+    /// The taps that dropped packets are shown to.
+    pub(crate) fn drop_taps(&self) -> u32 {
+        self.taps(|filter| filter.drop.is_some())
+    }
+
     fn taps(&self, wants: impl Fn(&Filter) -> bool) -> u32 {
         if self.running.values().any(|running| wants(&running.filter)) { CAPTURE_TAP } else { 0 }
     }
@@ -100,8 +105,7 @@ impl Control {
     fn attach_captures(&mut self) {
         let names: Vec<String> = self.interfaces.keys().cloned().collect();
         names.iter().for_each(|name| self.refresh(name));
-        self.tables.drop_taps = self.captures.taps(|filter| filter.drop.is_some());
-        self.stale = true;
+        self.attach_drop_taps();
         self.settle_or_log();
     }
 

@@ -175,6 +175,8 @@ pub(crate) struct Control {
 pub(crate) const SFLOW_TAP: u32 = 1;
 /// The captures' is the second.
 pub(crate) const CAPTURE_TAP: u32 = 2;
+/// The taps' bit for sFlow's notifications of discards.
+pub(crate) const DISCARD_TAP: u32 = 4;
 
 impl Control {
     /// The index of an interface by name; 0, which no interface has, when there is none.
@@ -201,6 +203,20 @@ impl Control {
         }
     }
 
+    /// Attaches sFlow's taps where the settings want them now.
+    pub(crate) fn attach_sampling(&mut self) {
+        let sampled: Vec<String> = self.config.interfaces.iter().filter(|(_, it)| it.sflow).map(|(name, _)| name.clone()).collect();
+        sampled.iter().for_each(|name| self.refresh(name));
+        self.attach_drop_taps();
+    }
+
+    /// The taps on what is dropped: captures that want it, and notifications while there is a limit for them.
+    pub(crate) fn attach_drop_taps(&mut self) {
+        let discards = if self.config.sflow.drop_limit > 0 { DISCARD_TAP } else { 0 };
+        self.tables.drop_taps = self.captures.drop_taps() | discards;
+        self.stale = true;
+    }
+
     /// One entry, without what depends on it.
     pub(crate) fn refresh_alone(&mut self, name: &str) {
         let Some(attached) = self.interfaces.get(name) else { return };
@@ -220,8 +236,9 @@ impl Control {
         };
         let sampled = wanted.sflow && up;
         let mut features = Features::default().with(Feature::MacVlan);
-        let rx_taps = self.captures.rx_taps(attached.index) | if sampled { SFLOW_TAP } else { 0 };
-        let tx_taps = self.captures.tx_taps(attached.index);
+        let direction = self.config.sflow.direction_of(name);
+        let rx_taps = self.captures.rx_taps(attached.index) | if sampled && direction.rx() { SFLOW_TAP } else { 0 };
+        let tx_taps = self.captures.tx_taps(attached.index) | if sampled && direction.tx() { SFLOW_TAP } else { 0 };
         if rx_taps != 0 {
             features = features.with(Feature::RxTap);
         }

@@ -26,6 +26,7 @@ mod filters;
 mod handle;
 mod index;
 mod labels;
+mod lengths;
 mod memif;
 mod memory;
 mod neighbors;

@@ -14,6 +14,8 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use weir_fib::{Fib4Writer, Fib6Writer, FibError, Memory};
 use weir_ring::qsbr::Domain;
 
+use crate::lengths::Lengths;
+
 /// Where a route comes from; the first of several wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RouteSource {
@@ -121,19 +123,35 @@ pub(crate) struct Table {
     pub(crate) fib6: Fib6Writer,
     four: Rib<Ipv4Net>,
     six: Rib<Ipv6Net>,
+    /// The lengths of its prefixes, while somebody reports them.
+    lengths: Option<Lengths>,
 }
 
 impl Table {
     /// An empty table.
     pub(crate) fn new(domain: &Domain, name: Option<String>, number: u32) -> Result<Table, FibError> {
         let (fib4, fib6) = (Fib4Writer::new(domain)?, Fib6Writer::new(domain)?);
-        Ok(Table { name, number, fib4, fib6, four: Rib::new(), six: Rib::new() })
+        Ok(Table { name, number, fib4, fib6, four: Rib::new(), six: Rib::new(), lengths: None })
+    }
+
+    /// Begins or ends to keep the lengths of prefixes.
+    pub(crate) fn measure(&mut self, domain: &Domain, on: bool) -> Result<(), FibError> {
+        self.lengths = if on { Some(Lengths::of(domain, self.after(None).map(|found| found.prefix))?) } else { None };
+        Ok(())
+    }
+
+    /// The lengths of its prefixes.
+    pub(crate) fn lengths(&self) -> Option<&Lengths> {
+        self.lengths.as_ref()
     }
 
     /// Adds a route, or replaces the one of the same source, whose group is returned. When the forwarding
     /// table is full, nothing has changed.
     pub(crate) fn set(&mut self, prefix: IpNet, source: RouteSource, group: u32) -> Result<Option<u32>, FibError> {
         let hidden = self.get(prefix).is_some_and(|found| found.source < source);
+        if let Some(lengths) = &mut self.lengths {
+            lengths.add(prefix)?;
+        }
         match prefix {
             IpNet::V4(net) => {
                 if !hidden {
@@ -156,7 +174,9 @@ impl Table {
             IpNet::V4(net) => self.four.unset(net, source),
             IpNet::V6(net) => self.six.unset(net, source),
         };
-        match (prefix, self.get(prefix)) {
+        let best = self.get(prefix);
+        let gone = best.is_none();
+        match (prefix, best) {
             (IpNet::V4(net), Some(best)) => {
                 self.fib4.insert(net, best.group)?;
             }
@@ -169,6 +189,9 @@ impl Table {
             (IpNet::V6(net), None) => {
                 self.fib6.remove(net);
             }
+        }
+        if let Some(lengths) = self.lengths.as_mut().filter(|_| gone) {
+            lengths.remove(prefix);
         }
         Ok(old)
     }
@@ -246,6 +269,32 @@ mod tests {
             assert_eq!(best(&table), None);
         }
         assert!(table.is_empty() && table.counts() == [[0; 4]; 2]);
+    }
+
+    #[test]
+    fn lengths_follow_the_routes_while_they_are_wanted() {
+        let domain = Domain::new(1);
+        let mut table = Table::new(&domain, None, 0).unwrap();
+        let prefix = |text: &str| text.parse::<IpNet>().unwrap();
+        table.set(prefix("10.0.0.0/8"), RouteSource::Static, 1).unwrap();
+        assert!(table.lengths().is_none());
+        table.measure(&domain, true).unwrap();
+        for net in ["10.1.0.0/16", "2001:db8::/32", "2001:db8:1::/48"] {
+            table.set(prefix(net), RouteSource::Static, 1).unwrap();
+        }
+        table.set(prefix("10.1.0.0/16"), RouteSource::Connected, 1).unwrap();
+        let lengths = |table: &Table| {
+            ["10.2.0.1", "10.1.0.1", "9.9.9.9", "2001:db8:1::1", "2001:db8::1", "::1"]
+                .map(|address| table.lengths().unwrap().length(address.parse().unwrap()))
+        };
+        assert_eq!(lengths(&table), [8, 16, 0, 48, 32, 0]);
+        table.unset(prefix("10.1.0.0/16"), RouteSource::Static).unwrap();
+        table.unset(prefix("2001:db8:1::/48"), RouteSource::Static).unwrap();
+        assert_eq!(lengths(&table), [8, 16, 0, 32, 32, 0], "what another source still has stays");
+        table.unset(prefix("10.1.0.0/16"), RouteSource::Connected).unwrap();
+        assert_eq!((lengths(&table)[1], table.lengths().unwrap().len()), (8, 2));
+        table.measure(&domain, false).unwrap();
+        assert!(table.lengths().is_none());
     }
 
     #[test]

@@ -16,7 +16,8 @@ use weir_nodes::{IcmpLimit, Tables};
 use weir_ring::qsbr::{Domain, Published};
 use weir_ring::spsc;
 use weir_telemetry::capture::CaptureTap;
-use weir_telemetry::sampler::{RING, Sampler, Settings};
+use weir_telemetry::discards::DiscardTap;
+use weir_telemetry::sampler::{RING, Sampler};
 
 use crate::advertise::Schedule;
 use crate::apply::{Applied, ApplyError};
@@ -30,7 +31,7 @@ use crate::index::Indexes;
 use crate::memory::Memory;
 use crate::neighbors::NeighborTable;
 use crate::rib::Table;
-use crate::sflow::{ReportSource, SflowSide};
+use crate::sflow::{ReportSource, SflowSettings, SflowSide, TapEnds};
 use crate::trace::TraceStore;
 use crate::trial::Trial;
 use crate::waker::Waker;
@@ -140,7 +141,7 @@ pub(crate) struct Inner {
 struct Parts {
     worker: Worker,
     handle: WorkerHandle,
-    source: weir_telemetry::sampler::SampleSource,
+    ends: TapEnds,
 }
 
 impl Router {
@@ -160,8 +161,8 @@ impl Router {
         let domain = Domain::new(count + 1);
         let published = Arc::new(Published::new(&domain, Box::new(Tables::default())));
         let waker = Arc::new(Waker::new().map_err(system("no descriptor for the control thread"))?);
-        let settings = Settings::new(0, 128);
-        let (mut handles, mut sources, mut threads) = (Vec::new(), Vec::new(), Vec::new());
+        let settings = SflowSettings::default();
+        let (mut handles, mut ends, mut threads) = (Vec::new(), Vec::new(), Vec::new());
         let (mut specs, mut drop_map) = (Vec::new(), None);
         for number in 0..count {
             let seed = options.seed.map_or_else(crate::ports::seed, |seed| seed.wrapping_add(number as u64));
@@ -169,7 +170,7 @@ impl Router {
             specs = parts.worker.graph.specs().to_vec();
             drop_map = Some(parts.worker.graph.drop_map());
             handles.push(parts.handle);
-            sources.push(parts.source);
+            ends.push(parts.ends);
             threads.push(parts.worker);
         }
         connect(&mut handles);
@@ -181,7 +182,7 @@ impl Router {
         }
         let desk = Desk::new();
         let events = desk.events().clone();
-        let control = make_control(config, options, clock, memory, domain, published, handles, specs, drop_map, settings, sources, events)?;
+        let control = make_control(config, options, clock, memory, domain, published, handles, specs, drop_map, settings, ends, events)?;
         let inner = Inner {
             control: Mutex::new(control),
             started: SystemTime::now(),
@@ -308,16 +309,18 @@ fn make_worker(
     published: &Arc<Published<Tables>>,
     control: &Arc<Waker>,
     clock: Clock,
-    settings: &Arc<Settings>,
+    settings: &SflowSettings,
     seed: u64,
 ) -> Result<Parts, StartError> {
     let internal = |error: &dyn std::fmt::Display| StartError::Internal(error.to_string());
-    let (sampler, source) = Sampler::new(settings.clone(), seed, RING);
+    let (sampler, samples) = Sampler::new(settings.sampling.clone(), seed, RING);
+    let (discard, discards) = DiscardTap::new(settings.discards.clone());
     let (capture, captures) = CaptureTap::new();
     let (trace_in, trace) = spsc::ring(TRACE_STEPS);
     let graph = weir_nodes::graph(IcmpLimit::default())
         .tap(Box::new(sampler))
         .tap(Box::new(capture))
+        .tap(Box::new(discard))
         .build(number, trace_in)
         .map_err(|error| internal(&error))?;
     let (commands, commands_out) = spsc::ring(COMMANDS);
@@ -347,7 +350,7 @@ fn make_worker(
     let stats = worker.stats.clone();
     let handle =
         WorkerHandle { commands, returned, events, trace, captures, waker, stats, counters, core, sent: 0, thread: None, by_hand: None };
-    Ok(Parts { worker, handle, source })
+    Ok(Parts { worker, handle, ends: TapEnds { samples, discards } })
 }
 
 /// Gives each pair of workers a ring each way.
@@ -397,8 +400,8 @@ fn make_control(
     workers: Vec<WorkerHandle>,
     specs: Vec<NodeSpec>,
     drop_map: Option<Arc<DropMap>>,
-    settings: Arc<Settings>,
-    sources: Vec<weir_telemetry::sampler::SampleSource>,
+    settings: SflowSettings,
+    ends: Vec<TapEnds>,
     events: EventBus,
 ) -> Result<Control, StartError> {
     let default = Table::new(&domain, None, 0).map_err(|error| StartError::Internal(error.to_string()))?;
@@ -408,7 +411,8 @@ fn make_control(
     let tables = Tables { fib4, fib6, ..Tables::default() };
     let reader = domain.register().map_err(|error| StartError::Internal(error.to_string()))?;
     let reports = ReportSource::new(reader, published.clone());
-    let sflow = SflowSide::start(settings, sources, reports).map_err(system("the sFlow agent cannot start"))?;
+    reports.know(specs.iter().map(|spec| spec.name).collect(), workers.iter().map(|worker| worker.counters.clone()).collect());
+    let sflow = SflowSide::start(settings, ends, reports).map_err(system("the sFlow agent cannot start"))?;
     let mut control = Control {
         clock,
         config: Config::start_of(config),
@@ -451,7 +455,7 @@ fn make_control(
         fail_at: None,
     };
     let start = control.config.sflow.clone();
-    control.sflow.configure(&start, None).map_err(system("the sFlow agent cannot start"))?;
+    control.sflow.configure(&start, None);
     control.publish();
     Ok(control)
 }

@@ -81,7 +81,23 @@ impl Control {
             (table.fib4.fib().clone(), table.fib6.fib().clone())
         };
         (self.tables.fib4, self.tables.fib6) = self.routing.iter().map(fill).unzip();
+        let lengths = |place: &Option<Table>| Some(place.as_ref().unwrap_or(default).lengths()?.tables());
+        (self.tables.lengths4, self.tables.lengths6) = self.routing.iter().map_while(lengths).unzip();
         self.stale = true;
+    }
+
+    /// Keeps the lengths of prefixes while some interface is sampled, and only then.
+    pub(crate) fn measure_prefixes(&mut self) -> Result<(), String> {
+        let wanted = self.config.interfaces.values().any(|interface| interface.sflow);
+        let mut changed = false;
+        for table in self.routing.iter_mut().flatten().filter(|table| table.lengths().is_some() != wanted) {
+            table.measure(&self.domain, wanted).map_err(|error| error.to_string())?;
+            changed = true;
+        }
+        if changed {
+            self.show_tables();
+        }
+        Ok(())
     }
 
     /// Publishes what changed, if anything did, and then the routes that waited for it.

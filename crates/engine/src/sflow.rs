@@ -1,5 +1,6 @@
 //! sFlow in the assembly: samplers in the workers, one agent beside them, settings for both.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -7,8 +8,12 @@ use weir_config::SflowEncoding;
 use weir_flowfmt::sflow::encode::Encoding;
 use weir_nodes::Tables;
 use weir_ring::qsbr::{Published, Reader};
-use weir_telemetry::agent::{Agent, AgentConfig, AgentHandle, AgentStats, Asked, Hop, InterfaceReport, Labels, Reports, Way, Ways};
-use weir_telemetry::sampler::{SampleSource, Settings};
+use weir_ring::spsc::slots;
+use weir_telemetry::agent::{
+    Agent, AgentConfig, AgentHandle, AgentStats, Asked, Destination, Hop, InterfaceReport, Labels, Reports, Way, Ways,
+};
+use weir_telemetry::discards::{Discard, DiscardSettings};
+use weir_telemetry::sampler::{SampleSource, Sampling, Settings};
 
 /// A function that tells the agent about interfaces.
 pub(crate) type Reporter = Box<dyn Fn() -> Vec<InterfaceReport> + Send + Sync>;
@@ -20,11 +25,24 @@ pub(crate) struct ReportSource {
     /// The agent's own view of the tables; nobody else locks it.
     reader: Mutex<Reader>,
     tables: Arc<Published<Tables>>,
+    graph: RwLock<Graph>,
+}
+
+/// What is told of the graph.
+#[derive(Default)]
+struct Graph {
+    nodes: Vec<&'static str>,
+    counters: Vec<Arc<weir_graph::WorkerCounters>>,
 }
 
 impl ReportSource {
     pub(crate) fn new(reader: Reader, tables: Arc<Published<Tables>>) -> ReportSource {
-        ReportSource { reporter: RwLock::default(), reader: Mutex::new(reader), tables }
+        ReportSource { reporter: RwLock::default(), reader: Mutex::new(reader), tables, graph: RwLock::default() }
+    }
+
+    /// The graph's nodes and the workers' counts of drops, once they are there.
+    pub(crate) fn know(&self, nodes: Vec<&'static str>, counters: Vec<Arc<weir_graph::WorkerCounters>>) {
+        *self.graph.write().unwrap_or_else(PoisonError::into_inner) = Graph { nodes, counters };
     }
 
     pub(crate) fn set(&self, reporter: Option<Reporter>) {
@@ -36,6 +54,16 @@ impl Reports for ReportSource {
     fn interfaces(&self) -> Vec<InterfaceReport> {
         let reporter = self.reporter.read().unwrap_or_else(PoisonError::into_inner);
         reporter.as_ref().map_or_else(Vec::new, |report| report())
+    }
+
+    fn dropped(&self) -> u64 {
+        let graph = self.graph.read().unwrap_or_else(PoisonError::into_inner);
+        graph.counters.iter().map(|counters| counters.totals.dropped.get()).sum()
+    }
+
+    fn node(&self, number: u16) -> &'static str {
+        let graph = self.graph.read().unwrap_or_else(PoisonError::into_inner);
+        graph.nodes.get(usize::from(number)).copied().unwrap_or("?")
     }
 
     fn with_ways(&self, work: &mut dyn FnMut(&dyn Ways)) {
@@ -75,45 +103,100 @@ impl Ways for Nowhere {
     }
 }
 
+/// What workers' taps go by.
+#[derive(Clone)]
+pub(crate) struct SflowSettings {
+    pub(crate) sampling: Arc<Settings>,
+    pub(crate) discards: Arc<DiscardSettings>,
+}
+
+impl Default for SflowSettings {
+    /// Nothing is sampled, no discard is told.
+    fn default() -> SflowSettings {
+        SflowSettings { sampling: Settings::new(0, 128), discards: Arc::default() }
+    }
+}
+
+/// The cold ends of a worker's taps.
+pub(crate) struct TapEnds {
+    pub(crate) samples: SampleSource,
+    pub(crate) discards: slots::Reader<Discard>,
+}
+
 /// The control side of sFlow.
 pub(crate) struct SflowSide {
-    pub(crate) settings: Arc<Settings>,
+    settings: SflowSettings,
     pub(crate) config: weir_config::Sflow,
     pub(crate) agent_address: Option<IpAddr>,
     pub(crate) reports: Arc<ReportSource>,
     pub(crate) counters: Vec<Arc<weir_ring::Padded<weir_telemetry::sampler::SamplerCounters>>>,
+    /// Interfaces that are sampled in another way than usual, and how often their counters are reported.
+    others: BTreeMap<u32, Sampling>,
+    polling: BTreeMap<u32, u32>,
     agent: Option<AgentHandle>,
     last: AgentStats,
 }
 
 impl SflowSide {
     /// Starts the agent with nothing to send to.
-    pub(crate) fn start(settings: Arc<Settings>, sources: Vec<SampleSource>, reports: ReportSource) -> std::io::Result<SflowSide> {
+    pub(crate) fn start(settings: SflowSettings, ends: Vec<TapEnds>, reports: ReportSource) -> std::io::Result<SflowSide> {
+        let (sources, discarded): (Vec<_>, _) = ends.into_iter().map(|ends| (ends.samples, ends.discards)).unzip();
         let config = weir_config::Sflow::default();
         let reports = Arc::new(reports);
         let counters = sources.iter().map(|source| source.counters.clone()).collect();
         let agent = Agent::start(agent_config(&config, None), sources, reports.clone())?;
-        Ok(SflowSide { settings, config, agent_address: None, reports, counters, agent: Some(agent), last: AgentStats::default() })
+        agent.add_discards(discarded);
+        Ok(SflowSide {
+            settings,
+            config,
+            agent_address: None,
+            reports,
+            counters,
+            others: BTreeMap::new(),
+            polling: BTreeMap::new(),
+            agent: Some(agent),
+            last: AgentStats::default(),
+        })
     }
 
     /// Takes new settings; workers and agent see them at once.
-    pub(crate) fn configure(&mut self, config: &weir_config::Sflow, agent: Option<IpAddr>) -> std::io::Result<()> {
+    pub(crate) fn configure(&mut self, config: &weir_config::Sflow, agent: Option<IpAddr>) {
         self.config = config.clone();
         self.agent_address = agent;
-        if let Some(handle) = &self.agent {
-            handle.reconfigure(agent_config(config, agent));
+        self.settings.sampling.set(config.sampling_rate, config.header_bytes);
+        self.settings.discards.set(config.drop_limit, config.header_bytes);
+        self.tell_agent();
+    }
+
+    /// Interfaces have these numbers now: those that are sampled in another way than usual are told by number.
+    pub(crate) fn number(&mut self, index_of: impl Fn(&str) -> Option<u32>) {
+        let numbers: BTreeMap<u32, String> =
+            self.config.interfaces.keys().filter_map(|name| Some((index_of(name)?, name.clone()))).collect();
+        let sampling = |name: &String| Sampling { rate: self.config.rate_of(name), header: self.config.header_of(name) };
+        let others: BTreeMap<u32, Sampling> = numbers.iter().map(|(&index, name)| (index, sampling(name))).collect();
+        let polling: BTreeMap<u32, u32> = numbers.iter().map(|(&index, name)| (index, self.config.polling_of(name))).collect();
+        if others != self.others {
+            self.settings.sampling.set_others(others.clone());
+            self.others = others;
         }
-        self.settings.set(config.sampling_rate, config.header_bytes);
-        Ok(())
+        if polling != self.polling {
+            self.polling = polling;
+            self.tell_agent();
+        }
+    }
+
+    fn tell_agent(&self) {
+        if let Some(handle) = &self.agent {
+            let polling_intervals = self.polling.clone();
+            handle.reconfigure(AgentConfig { polling_intervals, ..agent_config(&self.config, self.agent_address) });
+        }
     }
 
     /// Own addresses changed: the agent may go by another one.
     pub(crate) fn agent_may_change(&mut self, agent: Option<IpAddr>) {
         if self.agent_address != agent {
             self.agent_address = agent;
-            if let Some(handle) = &self.agent {
-                handle.reconfigure(agent_config(&self.config, agent));
-            }
+            self.tell_agent();
         }
     }
 
@@ -140,6 +223,12 @@ fn agent_config(config: &weir_config::Sflow, agent: Option<IpAddr>) -> AgentConf
         },
         datagram_bytes: usize::from(config.datagram_bytes),
         polling_interval: config.polling_interval,
-        collectors: config.collectors.iter().map(|collector| SocketAddr::new(collector.address, collector.port)).collect(),
+        polling_intervals: BTreeMap::new(),
+        drop_limit: config.drop_limit,
+        collectors: config.collectors.iter().map(destination).collect(),
     }
+}
+
+fn destination(collector: &weir_config::Collector) -> Destination {
+    Destination { address: SocketAddr::new(collector.address, collector.port), drops: collector.drops }
 }

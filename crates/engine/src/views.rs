@@ -74,6 +74,14 @@ fn missed(attached: &Attached) -> u64 {
     ours.filter(|counter| LOST.iter().any(|name| counter.name.starts_with(name))).map(|counter| counter.value).sum()
 }
 
+fn direction(direction: weir_config::SflowDirection) -> weir_api::SflowDirection {
+    match direction {
+        weir_config::SflowDirection::Rx => weir_api::SflowDirection::Rx,
+        weir_config::SflowDirection::Tx => weir_api::SflowDirection::Tx,
+        weir_config::SflowDirection::Both => weir_api::SflowDirection::Both,
+    }
+}
+
 fn traffic(now: DirectionSums, before: DirectionSums) -> weir_api::Traffic {
     weir_api::Traffic {
         packets: now.packets.saturating_sub(before.packets),
@@ -355,7 +363,8 @@ impl weir_api::Router for Router {
             control.config.interfaces.get(name).filter(|wanted| wanted.sflow)?;
             let stats = stats.interfaces.iter().find(|stats| stats.ifindex == attached.index);
             let (pool, samples) = stats.map_or((0, 0), |stats| (stats.pool, stats.samples));
-            Some(weir_api::SflowInterface { interface: name.clone(), index: attached.index, pool, samples })
+            let (sampling_rate, direction) = (config.rate_of(name), direction(config.direction_of(name)));
+            Some(weir_api::SflowInterface { interface: name.clone(), index: attached.index, sampling_rate, direction, pool, samples })
         };
         let collector = |it: &weir_telemetry::agent::CollectorStats| weir_api::SflowCollector {
             address: it.address.ip(),
@@ -369,6 +378,8 @@ impl weir_api::Router for Router {
                 sampling_rate: config.sampling_rate,
                 polling_interval: config.polling_interval,
                 header_bytes: u32::from(config.header_bytes),
+                direction: direction(config.direction),
+                drop_limit: config.drop_limit,
                 encoding: match config.encoding {
                     SflowEncoding::Expanded => weir_api::SflowEncoding::Expanded,
                     SflowEncoding::Compact => weir_api::SflowEncoding::Compact,
@@ -382,6 +393,9 @@ impl weir_api::Router for Router {
             interfaces: control.interfaces.iter().filter_map(interface).collect(),
             samples_sent: stats.samples_sent.iter().sum(),
             samples_lost: stats.samples_lost,
+            samples_incomplete: stats.samples_incomplete,
+            discards_sent: stats.discards_sent,
+            discards_dropped: stats.discards_dropped,
             datagrams: stats.datagrams,
         })
     }

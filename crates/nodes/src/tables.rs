@@ -46,6 +46,10 @@ pub struct Tables {
     pub fib4: Vec<Arc<Fib4>>,
     /// IPv6 routes by table number.
     pub fib6: Vec<Arc<Fib6>>,
+    /// Lengths of the IPv4 prefixes by table number, for those who report packets; none while nobody does.
+    pub lengths4: Vec<Arc<Fib4>>,
+    /// Lengths of the IPv6 prefixes.
+    pub lengths6: Vec<Arc<Fib6>>,
     /// Bridge domains by number.
     pub bridges: Vec<Option<Arc<BridgeDomain>>>,
     /// What labels stand for.

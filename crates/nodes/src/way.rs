@@ -178,18 +178,23 @@ impl Tables {
     /// The path of a packet.
     fn path(&self, interface: u32, came: &Side<'_>) -> Option<Path<'_>> {
         let l3 = came.payload();
+        let table = self.interface(interface)?.table as usize;
         let (number, destination, prefixes) = match came.tags.ethertype {
             EtherType::IPV4 => {
                 let (header, _) = Ipv4Header::read(l3)?;
                 let group = self.fib4_of(interface)?.lookup(header.destination());
                 let payload = l3.get(header.header_len()..).unwrap_or(&[]);
                 let number = self.nexthops.choose(group, || flow_hash4(header, payload));
-                (number, Some(IpAddr::from(header.destination().to_be_bytes())), None)
+                let length = |address| self.lengths4.get(table).map(|lengths| lengths.lookup(address) as u8);
+                let prefixes = length(header.source()).zip(length(header.destination()));
+                (number, Some(IpAddr::from(header.destination().to_be_bytes())), prefixes)
             }
             EtherType::IPV6 => {
                 let (header, _) = Ipv6Header::read(l3)?;
                 let group = self.fib6_of(interface)?.lookup(u128::from_be_bytes(header.destination));
-                (self.nexthops.choose(group, || flow_hash6(l3)), Some(IpAddr::from(header.destination)), None)
+                let length = |address| self.lengths6.get(table).map(|lengths| lengths.lookup(u128::from_be_bytes(address)) as u8);
+                let prefixes = length(header.source).zip(length(header.destination));
+                (self.nexthops.choose(group, || flow_hash6(l3)), Some(IpAddr::from(header.destination)), prefixes)
             }
             EtherType::MPLS => {
                 let (top, _) = mpls::Entry::read(l3)?;

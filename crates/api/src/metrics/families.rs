@@ -264,6 +264,15 @@ pub const METRICS: &[Metric] = &[
     counter("weir_sflow_lost_samples", "samples", &[], "Samples and counter records that could not be encoded or sent.", |all, out| {
         out.put([], all.sflow.samples_lost);
     }),
+    counter("weir_sflow_incomplete_samples", "samples", &[], "Samples sent without an output.", |all, out| {
+        out.put([], all.sflow.samples_incomplete);
+    }),
+    counter("weir_sflow_told_discards", "packets", &[], "Discarded packets that were told.", |all, out| {
+        out.put([], all.sflow.discards_sent);
+    }),
+    counter("weir_sflow_untold_discards", "packets", &[], "Discarded packets beyond the limit of what is told.", |all, out| {
+        out.put([], all.sflow.discards_dropped);
+    }),
     counter("weir_sflow_datagrams", "", &[], "Datagrams that the agent made.", |all, out| out.put([], all.sflow.datagrams)),
     counter("weir_sflow_collector_datagrams", "", OF_COLLECTOR, "Datagrams that the kernel took for a collector.", |all, out| {
         all.sflow.collectors.iter().for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.sent));

@@ -15,6 +15,7 @@ impl Rules<'_, '_> {
     pub(super) fn settings(&mut self) {
         self.sflow_use();
         self.sflow_agent();
+        self.sflow_interfaces();
         self.collectors();
         self.workers();
     }
@@ -42,12 +43,32 @@ impl Rules<'_, '_> {
         }
     }
 
+    /// What is said of an interface that is not sampled is said in vain.
+    fn sflow_interfaces(&mut self) {
+        let config = &self.candidate.config;
+        for name in config.sflow.interfaces.keys() {
+            match config.interfaces.get(name) {
+                Some(interface) if interface.sflow => {}
+                Some(_) => {
+                    let help = format!("set `sflow: true` on `{name}`, or remove this");
+                    self.warning(at!["sflow", "interfaces", name.as_str()], format!("interface `{name}` is not sampled"), "", help);
+                }
+                None if self.findings.any_broken("interfaces") => {}
+                None => {
+                    let help = "one of `interfaces`".to_owned();
+                    self.error(at!["sflow", "interfaces", name.as_str()], format!("there is no interface `{name}`"), "", help);
+                }
+            }
+        }
+    }
+
     fn sflow_agent(&mut self) {
         let sflow = &self.candidate.config.sflow;
-        let needed = u32::from(sflow.header_bytes).saturating_add(AROUND_HEADER);
+        let longest = sflow.interfaces.values().filter_map(|other| other.header_bytes).fold(sflow.header_bytes, u16::max);
+        let needed = u32::from(longest).saturating_add(AROUND_HEADER);
         let header_broken = self.findings.is_broken(at!["sflow", "header-bytes"]);
         if u32::from(sflow.datagram_bytes) < needed && !header_broken {
-            let message = format!("a sample with {} header bytes does not fit a datagram of {}", sflow.header_bytes, sflow.datagram_bytes);
+            let message = format!("a sample with {longest} header bytes does not fit a datagram of {}", sflow.datagram_bytes);
             self.error(at!["sflow", "datagram-bytes"], message, "", format!("at least {needed}, or fewer `header-bytes`"));
         }
     }
@@ -61,7 +82,7 @@ impl Rules<'_, '_> {
             return; // One is broken, and indices do not match.
         }
         for (item, collector) in collectors.iter().enumerate() {
-            if let Some(earlier) = first.insert(*collector, item) {
+            if let Some(earlier) = first.insert((collector.address, collector.port), item) {
                 let message = format!("the collector {} port {} is listed twice", collector.address, collector.port);
                 let help = format!("the first is `sflow.collectors[{earlier}]`; keep one of them");
                 self.error(at!["sflow", "collectors", item], message, "the second one", help);

@@ -1,15 +1,17 @@
 //! From samples to datagrams that leave for every collector.
 //!
-//! One datagram is being filled at any time. It leaves when the next sample does not fit, when its
+//! Two datagrams are being filled at any time, one of samples and one of discarded packets. Each leaves when the next sample does not fit, when its
 //! oldest sample has waited long enough, and when the agent's way of speaking changes: so no
 //! datagram ever holds both encodings or two agents' samples.
+//!
+//! Collectors that are not told of discards get datagrams numbered by themselves, so that none sees a gap that is none.
 
 use std::time::{Duration, Instant};
 
 use weir_flowfmt::sflow::encode::{DatagramBuilder, EncodeError, Fit};
 
 use super::collector::Collector;
-use super::{AgentConfig, CollectorStats};
+use super::{AgentConfig, CollectorStats, Destination};
 
 /// A datagram leaves when its oldest sample is this old; the specification allows one second.
 const MOST_WAIT: Duration = Duration::from_millis(500);
@@ -17,32 +19,50 @@ const MOST_WAIT: Duration = Duration::from_millis(500);
 /// The datagram being filled, and where it goes.
 pub(super) struct Datagrams {
     builder: DatagramBuilder,
-    collectors: Vec<Collector>,
+    /// The one of discarded packets.
+    discards: DatagramBuilder,
+    /// Each with whether it is told of discards.
+    collectors: Vec<(Collector, bool)>,
     started: Instant,
     sequence: u32,
+    /// Numbers datagrams of samples alone, for those who get only them.
+    sample_sequence: u32,
     made: u64,
     /// When the oldest sample came into the datagram.
     oldest: Option<Instant>,
+    /// When the oldest discard came into its datagram.
+    oldest_discard: Option<Instant>,
     /// The last reason for which a sample could not be sent, so that it is told once.
     refused: Option<EncodeError>,
 }
 
 impl Datagrams {
     pub(super) fn new(config: &AgentConfig, now: Instant) -> Datagrams {
-        let collectors = config.collectors.iter().map(|&address| Collector::new(address, now)).collect();
-        Datagrams { builder: builder(config), collectors, started: now, sequence: 0, made: 0, oldest: None, refused: None }
+        Datagrams {
+            builder: builder(config),
+            discards: builder(config),
+            collectors: config.collectors.iter().map(|to| (Collector::new(to.address, now), to.drops)).collect(),
+            started: now,
+            sequence: 0,
+            sample_sequence: 0,
+            made: 0,
+            oldest: None,
+            oldest_discard: None,
+            refused: None,
+        }
     }
 
     /// Speaks as `config` says from now on. Collectors that stay keep their sockets and counts.
     pub(super) fn configure(&mut self, config: &AgentConfig, now: Instant) {
         self.send(now);
+        self.send_discards(now);
         let mut old = std::mem::take(&mut self.collectors);
-        let collector = |&address| match old.iter().position(|collector| collector.address() == address) {
-            Some(place) => old.swap_remove(place),
-            None => Collector::new(address, now),
+        let collector = |to: &Destination| match old.iter().position(|(collector, _)| collector.address() == to.address) {
+            Some(place) => (old.swap_remove(place).0, to.drops),
+            None => (Collector::new(to.address, now), to.drops),
         };
         self.collectors = config.collectors.iter().map(collector).collect();
-        self.builder = builder(config);
+        (self.builder, self.discards) = (builder(config), builder(config));
         self.refused = None;
     }
 
@@ -65,6 +85,24 @@ impl Datagrams {
         false
     }
 
+    /// Adds a notification of a discarded packet, in the same way.
+    pub(super) fn add_discard(&mut self, now: Instant, put: impl Fn(&mut DatagramBuilder) -> Result<Fit, EncodeError>) -> bool {
+        for _ in 0..2 {
+            match put(&mut self.discards) {
+                Ok(Fit::Added) => {
+                    self.oldest_discard.get_or_insert(now);
+                    return true;
+                }
+                Ok(Fit::Full) => self.send_discards(now),
+                Err(error) => {
+                    self.refuse(error);
+                    return false;
+                }
+            }
+        }
+        false
+    }
+
     fn refuse(&mut self, error: EncodeError) {
         if self.refused != Some(error) {
             tracing::warn!("a sample cannot be sent, and all like it: {error}");
@@ -74,12 +112,16 @@ impl Datagrams {
 
     /// Sends what has waited long enough.
     pub(super) fn send_old(&mut self, now: Instant) {
-        if self.oldest.is_some_and(|oldest| now.duration_since(oldest) >= MOST_WAIT) {
+        let is_old = |oldest: Option<Instant>| oldest.is_some_and(|oldest| now.duration_since(oldest) >= MOST_WAIT);
+        if is_old(self.oldest) {
             self.send(now);
+        }
+        if is_old(self.oldest_discard) {
+            self.send_discards(now);
         }
     }
 
-    /// Sends what there is.
+    /// Sends what there is of samples.
     pub(super) fn send(&mut self, now: Instant) {
         self.oldest = None;
         if self.builder.is_empty() {
@@ -87,19 +129,41 @@ impl Datagrams {
         }
         // "Incremented with each datagram generated": the first is number 1, whoever gets it.
         self.sequence = self.sequence.wrapping_add(1);
+        self.sample_sequence = self.sample_sequence.wrapping_add(1);
         self.made += 1;
-        // Milliseconds wrap after 49 days, as the field does.
-        let uptime = now.duration_since(self.started).as_millis() as u32;
-        let datagram = self.builder.finish(self.sequence, uptime);
-        for collector in &mut self.collectors {
-            collector.send(datagram, now);
+        let uptime = self.uptime(now);
+        for (sequence, drops) in [(self.sequence, true), (self.sample_sequence, false)] {
+            let mut to = self.collectors.iter_mut().filter(|(_, told)| *told == drops).peekable();
+            if to.peek().is_some() {
+                let datagram = self.builder.finish(sequence, uptime);
+                to.for_each(|(collector, _)| collector.send(datagram, now));
+            }
         }
         self.builder.clear();
     }
 
+    /// Sends what there is of discards to those who want to know.
+    pub(super) fn send_discards(&mut self, now: Instant) {
+        self.oldest_discard = None;
+        if self.discards.is_empty() {
+            return;
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+        self.made += 1;
+        let uptime = self.uptime(now);
+        let datagram = self.discards.finish(self.sequence, uptime);
+        self.collectors.iter_mut().filter(|(_, told)| *told).for_each(|(collector, _)| collector.send(datagram, now));
+        self.discards.clear();
+    }
+
+    /// Milliseconds wrap after 49 days, as the field does.
+    fn uptime(&self, now: Instant) -> u32 {
+        now.duration_since(self.started).as_millis() as u32
+    }
+
     /// Notices refusals of what was sent last.
     pub(super) fn listen(&mut self, now: Instant) {
-        for collector in &mut self.collectors {
+        for (collector, _) in &mut self.collectors {
             collector.listen(now);
         }
     }
@@ -111,7 +175,7 @@ impl Datagrams {
 
     /// What each collector got.
     pub(super) fn stats(&self) -> Vec<CollectorStats> {
-        self.collectors.iter().map(Collector::stats).collect()
+        self.collectors.iter().map(|(collector, _)| collector.stats()).collect()
     }
 }
 

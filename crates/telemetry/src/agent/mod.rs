@@ -10,6 +10,7 @@
 //! up what the workers said last; drops are the samples that found a ring full.
 //!
 //! * `run`: the thread. `join`: a sample and what became of its packet. `ways`: what the tables tell of that.
+//! * `discarding`: notifications of what was dropped.
 //! * `numbers`: sequences, pools, and when an interface's counters are due.
 //! * `datagrams`: the one being filled. `collector`: a socket.
 //!
@@ -17,20 +18,24 @@
 
 mod collector;
 mod datagrams;
+mod discarding;
 mod join;
 mod numbers;
 mod run;
 mod ways;
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_flowfmt::sflow::encode::Encoding;
+use weir_ring::spsc::slots::Reader;
 
 pub use run::Agent;
 pub use ways::{Asked, Hop, Labels, Tags, Way, Ways};
 
+use crate::discards::Discard;
 use crate::sampler::SampleSource;
 
 /// How the agent speaks, and to whom.
@@ -46,8 +51,28 @@ pub struct AgentConfig {
     pub datagram_bytes: usize,
     /// Seconds between two reports of an interface's counters; 0 = never.
     pub polling_interval: u32,
+    /// The same for interfaces where it is another.
+    pub polling_intervals: BTreeMap<u32, u32>,
+    /// Discarded packets that are told a second at most; 0 = none.
+    pub drop_limit: u32,
     /// Where datagrams go, each to all.
-    pub collectors: Vec<SocketAddr>,
+    pub collectors: Vec<Destination>,
+}
+
+/// Where datagrams go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// Its address and port.
+    pub address: SocketAddr,
+    /// Whether discarded packets are told to it.
+    pub drops: bool,
+}
+
+impl From<SocketAddr> for Destination {
+    /// One that is told everything.
+    fn from(address: SocketAddr) -> Destination {
+        Destination { address, drops: true }
+    }
 }
 
 /// An interface's counters as they are reported.
@@ -82,6 +107,12 @@ pub trait Reports: Send + Sync {
     /// Calls `work` with the tables of this moment, to ask them for the ways of packets. Done by the agent's thread,
     /// and no worker waits for it.
     fn with_ways(&self, work: &mut dyn FnMut(&dyn Ways));
+
+    /// Packets that the router dropped since the start.
+    fn dropped(&self) -> u64;
+
+    /// The name of a node of the graph, by its number.
+    fn node(&self, number: u16) -> &'static str;
 }
 
 /// What a collector got.
@@ -121,6 +152,10 @@ pub struct AgentStats {
     pub samples_incomplete: u64,
     /// Datagrams made, each counted once however many collectors.
     pub datagrams: u64,
+    /// Discarded packets that were told.
+    pub discards_sent: u64,
+    /// Those that were beyond the limit, or found no room.
+    pub discards_dropped: u64,
     /// By collector.
     pub collectors: Vec<CollectorStats>,
     /// By interface.
@@ -140,6 +175,7 @@ struct Shared {
 struct Wishes {
     config: Option<AgentConfig>,
     sources: Vec<SampleSource>,
+    discards: Vec<Reader<Discard>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -162,6 +198,12 @@ impl AgentHandle {
     /// Takes samples of more workers, numbered on from the last one.
     pub fn add_sources(&self, sources: Vec<SampleSource>) {
         lock(&self.shared.wishes).sources.extend(sources);
+        self.wake();
+    }
+
+    /// Takes discards of more workers.
+    pub fn add_discards(&self, discards: Vec<Reader<Discard>>) {
+        lock(&self.shared.wishes).discards.extend(discards);
         self.wake();
     }
 

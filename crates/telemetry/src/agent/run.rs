@@ -13,6 +13,7 @@ use weir_flowfmt::sflow::{CountersSample, FlowSample, InterfaceCounters, Port, R
 use weir_graph::Fate;
 
 use super::datagrams::Datagrams;
+use super::discarding::Discarding;
 use super::join::Join;
 use super::numbers::Numbers;
 use super::ways::{Asked, Way, Ways};
@@ -20,7 +21,7 @@ use super::{AgentConfig, AgentHandle, AgentStats, InterfaceReport, Reports, Shar
 use crate::sampler::{Sample, SampleSource};
 
 /// The frame check sequence, which ports take off and sFlow counts.
-const FCS: u32 = 4;
+pub(super) const FCS: u32 = 4;
 /// Samples taken from each ring before anything else is looked at.
 const BURST: usize = 256;
 /// Rest when rings fill quickly, when they hold something, and at most.
@@ -41,6 +42,7 @@ pub struct Agent {
     reports: Arc<dyn Reports>,
     shared: Arc<Shared>,
     desk: Desk,
+    discarding: Discarding,
     started: Instant,
     rest: Duration,
     look_at: Duration,
@@ -81,6 +83,7 @@ impl Agent {
             reports,
             shared: shared.clone(),
             desk,
+            discarding: Discarding::new(now),
             started: now,
             rest: RESTS.1,
             look_at: Duration::ZERO,
@@ -98,6 +101,8 @@ impl Agent {
             let fullest = self.drain(BURST);
             self.send_waiting(false);
             let now = Instant::now();
+            let discards = self.discarding.drain(self.config.drop_limit, &*self.reports, &mut self.desk.datagrams, now);
+            let fullest = fullest.max(usize::from(discards));
             self.report_counters(now);
             self.desk.datagrams.send_old(now);
             if now >= self.listen_at {
@@ -120,7 +125,9 @@ impl Agent {
         self.drain(most.unwrap_or(0));
         self.send_waiting(true);
         let now = Instant::now();
+        self.discarding.drain(self.config.drop_limit, &*self.reports, &mut self.desk.datagrams, now);
         self.desk.datagrams.send(now);
+        self.desk.datagrams.send_discards(now);
         self.desk.datagrams.listen(now);
         self.tell();
     }
@@ -138,16 +145,17 @@ impl Agent {
     }
 
     fn take_wishes(&mut self) {
-        let (config, sources) = {
+        let (config, sources, discards) = {
             let mut wishes = lock(&self.shared.wishes);
-            (wishes.config.take(), std::mem::take(&mut wishes.sources))
+            (wishes.config.take(), std::mem::take(&mut wishes.sources), std::mem::take(&mut wishes.discards))
         };
+        self.discarding.add(discards);
         self.desk.sent.resize(self.desk.sent.len() + sources.len(), 0);
         self.sources.extend(sources);
         self.joins.resize_with(self.sources.len(), Join::default);
         let Some(config) = config else { return };
         self.desk.datagrams.configure(&config, Instant::now());
-        if config.polling_interval != self.config.polling_interval {
+        if (config.polling_interval, &config.polling_intervals) != (self.config.polling_interval, &self.config.polling_intervals) {
             self.desk.numbers.forget_due();
             self.look_at = Duration::ZERO;
         }
@@ -205,17 +213,21 @@ impl Agent {
     /// Reports the counters of the sampled interfaces that are due.
     fn report_counters(&mut self, now: Instant) {
         let since = now.duration_since(self.started);
-        if self.config.polling_interval == 0 || since < self.look_at {
+        if since < self.look_at {
             return;
         }
-        let interval = Duration::from_secs(u64::from(self.config.polling_interval));
         let mut reports = self.reports.interfaces();
-        reports.retain(|report| report.sampled);
+        self.discarding.look(self.config.drop_limit, &reports, &*self.reports, &mut self.desk.datagrams, now);
+        let interval = |interface: u32| {
+            let seconds = self.config.polling_intervals.get(&interface).copied().unwrap_or(self.config.polling_interval);
+            Duration::from_secs(u64::from(seconds))
+        };
+        reports.retain(|report| report.sampled && !interval(report.ifindex).is_zero());
         self.desk.numbers.keep_due(|interface| reports.iter().any(|report| report.ifindex == interface));
         for report in &reports {
             if self.desk.numbers.source(report.ifindex).is_due(since) {
                 self.desk.counters(report, now);
-                self.desk.numbers.reported(report.ifindex, since, interval);
+                self.desk.numbers.reported(report.ifindex, since, interval(report.ifindex));
             }
         }
         let blind_until = since + MOST_BLIND;
@@ -230,6 +242,8 @@ impl Agent {
             samples_dropped: dropped,
             samples_lost: self.desk.lost,
             samples_incomplete: self.desk.incomplete,
+            discards_sent: self.discarding.told(),
+            discards_dropped: self.discarding.not_told(&*self.reports),
             datagrams: self.desk.datagrams.made(),
             collectors: self.desk.datagrams.stats(),
             interfaces: self.desk.numbers.stats(),

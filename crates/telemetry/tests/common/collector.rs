@@ -1,7 +1,8 @@
 //! The other end of an agent: a UDP socket that takes datagrams apart.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -131,17 +132,25 @@ pub(crate) fn flows(datagrams: &[Received]) -> Vec<Flow> {
 
 /// The router's side of counters, as a test wants it.
 #[derive(Default)]
-pub(crate) struct Interfaces(pub(crate) Mutex<Vec<InterfaceReport>>);
+pub(crate) struct Interfaces(pub(crate) Mutex<Vec<InterfaceReport>>, pub(crate) AtomicU64);
 
 impl Interfaces {
     pub(crate) fn of(reports: Vec<InterfaceReport>) -> Arc<Interfaces> {
-        Arc::new(Interfaces(Mutex::new(reports)))
+        Arc::new(Interfaces(Mutex::new(reports), AtomicU64::new(0)))
     }
 }
 
 impl Reports for Interfaces {
     fn interfaces(&self) -> Vec<InterfaceReport> {
         self.0.lock().unwrap().clone()
+    }
+
+    fn dropped(&self) -> u64 {
+        self.1.load(Ordering::Relaxed)
+    }
+
+    fn node(&self, number: u16) -> &'static str {
+        ["eth-input", "ip4-input"].get(usize::from(number)).copied().unwrap_or("?")
     }
 
     fn with_ways(&self, work: &mut dyn FnMut(&dyn Ways)) {
@@ -166,7 +175,9 @@ pub(crate) fn config(collectors: &[SocketAddr]) -> AgentConfig {
         encoding: Encoding::Expanded,
         datagram_bytes: 1400,
         polling_interval: 0,
-        collectors: collectors.to_vec(),
+        polling_intervals: BTreeMap::new(),
+        drop_limit: 0,
+        collectors: collectors.iter().map(|&address| address.into()).collect(),
     }
 }
 

@@ -11,6 +11,9 @@ pub(crate) fn sflow(reply: &Sflow, screen: &Screen) -> String {
     text += &format!("agent             {agent}, sub-agent {}\n", reply.settings.agent_sub_id);
     let (taken, sent, dropped) = (reply.samples_taken(), reply.samples_sent, reply.samples_dropped());
     text += &format!("samples           {taken} taken, {sent} sent, {dropped} dropped, {} lost\n", reply.samples_lost);
+    if reply.settings.drop_limit > 0 {
+        text += &format!("discards          {} told, {} beyond the limit\n", reply.discards_sent, reply.discards_dropped);
+    }
     text += &format!("datagrams         {}\n", reply.datagrams);
     for table in [collectors(reply), interfaces(reply), workers(reply)] {
         if !table.is_empty() {
@@ -29,8 +32,10 @@ fn settings(settings: &SflowSettings) -> String {
     let rate = if settings.sampling_rate == 0 { "off".to_owned() } else { format!("1 in {}", settings.sampling_rate) };
     let polling = if settings.polling_interval == 0 { "off".to_owned() } else { format!("{} s", settings.polling_interval) };
     let (header, encoding, datagram) = (settings.header_bytes, settings.encoding, settings.datagram_bytes);
+    let drops = if settings.drop_limit == 0 { "off".to_owned() } else { format!("{} a second", settings.drop_limit) };
+    let direction = settings.direction;
     format!(
-        "sampling-rate     {rate}\npolling-interval  {polling}\nheader-bytes      {header}\nencoding          {encoding}, datagrams up to {datagram} bytes\n"
+        "sampling-rate     {rate}, {direction}\npolling-interval  {polling}\nheader-bytes      {header}\ndrop-limit        {drops}\nencoding          {encoding}, datagrams up to {datagram} bytes\n"
     )
 }
 
@@ -48,9 +53,23 @@ fn collectors(reply: &Sflow) -> Table {
 }
 
 fn interfaces(reply: &Sflow) -> Table {
-    let mut table = Table::new([Column::long("Interface"), Column::number("Idx"), Column::number("Pool"), Column::number("Samples")]);
+    let mut table = Table::new([
+        Column::long("Interface"),
+        Column::number("Idx"),
+        Column::number("Rate"),
+        Column::text("Direction"),
+        Column::number("Pool"),
+        Column::number("Samples"),
+    ]);
     for interface in &reply.interfaces {
-        table.row([Cell::from(&interface.interface), interface.index.into(), interface.pool.into(), interface.samples.into()]);
+        table.row([
+            Cell::from(&interface.interface),
+            interface.index.into(),
+            interface.sampling_rate.into(),
+            interface.direction.to_string().into(),
+            interface.pool.into(),
+            interface.samples.into(),
+        ]);
     }
     table
 }

@@ -1,0 +1,172 @@
+//! Notifications of discarded packets (0:5).
+//!
+//! One notifier for the whole router, as other agents have it (data source 0:0), with one sequence. They travel in
+//! datagrams of their own, since some collectors lose what follows one in a datagram. `drops` says how many
+//! discarded packets were not told: all that the router counted as dropped since it began to tell, less those
+//! that were told, so that both together are exact however low the limit is.
+//!
+//! What a driver lost before anybody saw it has no packet to show; it is told as a notification without a header, once
+//! a look, and counts in full.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use weir_flowfmt::sflow::encode::FlowRecord;
+use weir_flowfmt::sflow::{DiscardedPacket, RawHeader, Source};
+use weir_graph::DropReason;
+use weir_ring::spsc::slots::Reader;
+
+use super::datagrams::Datagrams;
+use super::run::FCS;
+use super::{InterfaceReport, Reports};
+use crate::discards::{Discard, Shares};
+
+/// Discards taken from a worker's ring at a time.
+const BURST: usize = 1024;
+/// The standard's reason for what found no room: no buffer space.
+const NO_BUFFER_SPACE: u32 = 259;
+
+/// The notifier.
+pub(super) struct Discarding {
+    rings: Vec<Reader<Discard>>,
+    shares: Shares,
+    started: Instant,
+    /// Packets dropped before the first was told; `None` while nothing is told.
+    before: Option<u64>,
+    /// Frames missed by each interface as of the last look.
+    missed: BTreeMap<u32, u64>,
+    /// Missed frames since the first was told.
+    missed_in_all: u64,
+    sequence: u32,
+    sent: u64,
+}
+
+impl Discarding {
+    pub(super) fn new(now: Instant) -> Discarding {
+        Discarding {
+            rings: Vec::new(),
+            shares: Shares::default(),
+            started: now,
+            before: None,
+            missed: BTreeMap::new(),
+            missed_in_all: 0,
+            sequence: 0,
+            sent: 0,
+        }
+    }
+
+    pub(super) fn add(&mut self, rings: Vec<Reader<Discard>>) {
+        self.rings.extend(rings);
+    }
+
+    /// Tells what the workers noted. Returns whether there was anything.
+    pub(super) fn drain(&mut self, limit: u32, reports: &dyn Reports, datagrams: &mut Datagrams, now: Instant) -> bool {
+        if limit == 0 {
+            // What is still in the rings is of before it was turned off.
+            self.rings.iter_mut().for_each(|ring| while ring.pop_with(|_| ()).is_some() {});
+            self.before = None;
+            return false;
+        }
+        if self.before.is_none() {
+            self.begin(reports);
+        }
+        let clock = now.duration_since(self.started).as_nanos() as u64;
+        let mut rings = std::mem::take(&mut self.rings);
+        let mut found = false;
+        for ring in &mut rings {
+            for _ in 0..BURST {
+                let taken = ring.pop_with(|discard| {
+                    if self.shares.takes(discard.reason, discard.interface, limit, clock) {
+                        self.tell(discard, reports, datagrams, now);
+                    }
+                });
+                found |= taken.is_some();
+                if taken.is_none() {
+                    break;
+                }
+            }
+        }
+        self.rings = rings;
+        found
+    }
+
+    /// From now on it is counted.
+    fn begin(&mut self, reports: &dyn Reports) {
+        self.before = Some(reports.dropped().saturating_sub(self.sent));
+        self.missed = reports.interfaces().iter().map(|report| (report.ifindex, report.in_errors)).collect();
+        self.missed_in_all = 0;
+    }
+
+    /// Discarded packets that were not told.
+    pub(super) fn not_told(&self, reports: &dyn Reports) -> u64 {
+        let Some(before) = self.before else { return 0 };
+        (reports.dropped().saturating_sub(before) + self.missed_in_all).saturating_sub(self.sent)
+    }
+
+    /// Packets that were told.
+    pub(super) fn told(&self) -> u64 {
+        self.sent
+    }
+
+    fn tell(&mut self, discard: &Discard, reports: &dyn Reports, datagrams: &mut Datagrams, now: Instant) {
+        let header = RawHeader {
+            protocol: RawHeader::ETHERNET,
+            frame_length: discard.frame.saturating_add(FCS),
+            stripped: FCS,
+            header: discard.bytes(),
+        };
+        let trap = FlowRecord::Trap { group: reports.node(discard.node), trap: discard.reason.name() };
+        let records = [FlowRecord::RawHeader(header), trap];
+        let records = if discard.bytes().is_empty() { &records[1..] } else { &records[..] };
+        let code = u32::from(crate::discard_code(discard.reason));
+        self.send(discard.interface, code, records, reports, datagrams, now);
+    }
+
+    fn send(
+        &mut self,
+        input: u32,
+        reason: u32,
+        records: &[FlowRecord<'_>],
+        reports: &dyn Reports,
+        datagrams: &mut Datagrams,
+        now: Instant,
+    ) {
+        let sample = DiscardedPacket {
+            sequence: self.sequence.wrapping_add(1),
+            source: Source { class: 0, index: 0 },
+            // The field has 32 bits and wraps. This one is told.
+            drops: self.not_told(reports).saturating_sub(1) as u32,
+            input,
+            output: 0,
+            reason,
+        };
+        if datagrams.add_discard(now, |builder| builder.discarded_packet(&sample, records)) {
+            self.sequence = sample.sequence;
+            self.sent += 1;
+        }
+    }
+
+    /// Tells of frames that drivers lost since the last look.
+    pub(super) fn look(
+        &mut self,
+        limit: u32,
+        interfaces: &[InterfaceReport],
+        reports: &dyn Reports,
+        datagrams: &mut Datagrams,
+        now: Instant,
+    ) {
+        if limit == 0 || self.before.is_none() {
+            return;
+        }
+        let clock = now.duration_since(self.started).as_nanos() as u64;
+        for report in interfaces {
+            let before = self.missed.insert(report.ifindex, report.in_errors).unwrap_or(report.in_errors);
+            let more = report.in_errors.saturating_sub(before);
+            self.missed_in_all += more;
+            if more > 0 && self.shares.takes(DropReason::NoBuffer, report.ifindex, limit, clock) {
+                let trap = [FlowRecord::Trap { group: "port-rx", trap: "rx-miss" }];
+                self.send(report.ifindex, NO_BUFFER_SPACE, &trap, reports, datagrams, now);
+            }
+        }
+    }
+}

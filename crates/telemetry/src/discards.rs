@@ -1,0 +1,211 @@
+//! The discard tap: packets that are dropped, for sFlow's notifications (0:5).
+//!
+//! Discards are not sampled: each tells why a packet was lost, and rare reasons matter as much as frequent
+//! ones. So there is a limit a second, and within it every pair of reason and interface has the same share
+//! ([`Shares`]): a flood of one kind takes what others leave, never what they need. What is beyond the limit
+//! is not copied; how many there were is known exactly from the graph's counters.
+//!
+//! The tap of each worker keeps to the whole limit, the agent to the limit over all. A ring that is full is a
+//! loss like the limit's.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use weir_buf::Pkt;
+use weir_graph::{DropReason, Look, Marks, Point, Tap, World};
+use weir_ring::spsc::slots::{self, Reader, Writer};
+
+use crate::sampler::MOST_HEADER;
+
+/// Discards that a worker's ring holds.
+const RING: usize = 1024;
+
+/// How discards are told, shared by all workers and changed while they run.
+#[derive(Debug, Default)]
+pub struct DiscardSettings {
+    limit: AtomicU32,
+    header: AtomicU32,
+}
+
+impl DiscardSettings {
+    /// At most `limit` a second, the first `header` bytes of each packet.
+    pub fn set(&self, limit: u32, header: u16) {
+        self.header.store(u32::from(header).clamp(1, MOST_HEADER as u32), Ordering::Relaxed);
+        self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// The limit.
+    #[must_use]
+    pub fn limit(&self) -> u32 {
+        self.limit.load(Ordering::Relaxed)
+    }
+}
+
+/// A packet that was dropped.
+#[derive(Clone, Debug)]
+pub struct Discard {
+    /// The interface that it came in on.
+    pub interface: u32,
+    /// Number of the node that dropped it.
+    pub node: u16,
+    /// Why.
+    pub reason: DropReason,
+    /// Bytes of the whole frame, without FCS.
+    pub frame: u32,
+    /// Nanoseconds of the router's clock.
+    pub time: u64,
+    kept: u16,
+    header: [u8; MOST_HEADER],
+}
+
+impl Default for Discard {
+    fn default() -> Discard {
+        Discard { interface: 0, node: 0, reason: DropReason::Stopped, frame: 0, time: 0, kept: 0, header: [0; MOST_HEADER] }
+    }
+}
+
+impl Discard {
+    /// The packet's first bytes, as it was when it was dropped.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.header.get(..self.kept as usize).unwrap_or(&[])
+    }
+}
+
+/// The tap of one worker.
+#[derive(Debug)]
+pub struct DiscardTap {
+    settings: Arc<DiscardSettings>,
+    shares: Shares,
+    ring: Writer<Discard>,
+}
+
+impl DiscardTap {
+    /// A tap and the end from which its discards are read.
+    #[must_use]
+    pub fn new(settings: Arc<DiscardSettings>) -> (DiscardTap, Reader<Discard>) {
+        let (writer, reader) = slots::ring(RING);
+        (DiscardTap { settings, shares: Shares::default(), ring: writer }, reader)
+    }
+}
+
+impl<W: World> Tap<W> for DiscardTap {
+    fn name(&self) -> &'static str {
+        "sflow-discards"
+    }
+
+    fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], _marks: &mut Marks) {
+        let Point::Drop { node, reason } = look.point else { return };
+        let (limit, keep) = (self.settings.limit(), self.settings.header.load(Ordering::Relaxed) as usize);
+        for packet in packets {
+            if !self.shares.takes(reason, look.interface, limit, look.now) {
+                continue;
+            }
+            self.ring.push_with(|discard| {
+                (discard.interface, discard.node, discard.reason) = (look.interface, node, reason);
+                (discard.frame, discard.time) = (packet.total_len() as u32, look.now);
+                discard.kept = packet.copy_out(0, discard.header.get_mut(..keep).unwrap_or(&mut [])) as u16;
+            });
+        }
+    }
+}
+
+/// Fair shares of a limit a second between kinds of discards, a kind being a reason on an interface.
+///
+/// Time is cut into windows. In each, a kind may take the window's part of the limit divided by the kinds that came in
+/// the window before; so one that comes alone may take nearly all of it. An eighth is kept for kinds that did not
+/// come before, one each, so that a single drop of a rare kind is told in the midst of a flood.
+#[derive(Debug)]
+pub struct Shares {
+    /// By the kind's hash: the window in which it came last, and how many it took there.
+    kinds: Box<[(u64, u32)]>,
+    window: u64,
+    taken: u32,
+    /// Kinds that came in this window, and in the one before.
+    came: (u32, u32),
+}
+
+/// Kinds told apart; beyond that some share.
+const KINDS: usize = 1024;
+/// Nanoseconds of a window, where the limit gives each at least ten; else of a long one.
+const WINDOW: u64 = 100_000_000;
+const LONG_WINDOW: u64 = 1_000_000_000;
+
+impl Default for Shares {
+    fn default() -> Shares {
+        Shares { kinds: vec![(0, 0); KINDS].into(), window: 0, taken: 0, came: (0, 1) }
+    }
+}
+
+impl Shares {
+    /// Whether one more of a kind is within the limit at `now`.
+    pub fn takes(&mut self, reason: DropReason, interface: u32, limit: u32, now: u64) -> bool {
+        let (length, part) = if limit >= 100 { (WINDOW, limit / 10) } else { (LONG_WINDOW, limit) };
+        // 1 and more: 0 stands for never.
+        let window = now / length + 1;
+        if window != self.window {
+            let before = if window == self.window + 1 { self.came.0 } else { 1 };
+            (self.window, self.taken, self.came) = (window, 0, (0, before.max(1)));
+        }
+        let kind = (interface.wrapping_mul(0x9e37_79b9) ^ (reason as u32).wrapping_mul(0x85eb_ca6b)) >> 22;
+        let Some((last, took)) = self.kinds.get_mut(kind as usize & (KINDS - 1)) else { return false };
+        if *last != window {
+            (*last, *took) = (window, 0);
+            self.came.0 += 1;
+        }
+        let share = (part / self.came.1.max(self.came.0)).max(1);
+        let kept = if *took == 0 { 0 } else { part.div_ceil(8).min(part - part.min(1)) };
+        if self.taken + kept >= part || *took >= share {
+            return false;
+        }
+        *took += 1;
+        self.taken += 1;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// `kinds` of them come evenly, `each` a millisecond, for `seconds`; how many of each are taken in the last one.
+    fn run(limit: u32, kinds: &[(DropReason, u32, u32)], seconds: u64) -> Vec<u32> {
+        let mut shares = Shares::default();
+        let mut taken = vec![0; kinds.len()];
+        for milli in 0..seconds * 1000 {
+            for (place, &(reason, interface, each)) in kinds.iter().enumerate() {
+                for _ in 0..each {
+                    let takes = shares.takes(reason, interface, limit, milli * 1_000_000 + 7 * SECOND);
+                    taken[place] += u32::from(takes && milli >= (seconds - 1) * 1000);
+                }
+            }
+        }
+        taken
+    }
+
+    #[test]
+    fn the_limit_holds_and_one_kind_alone_may_take_all_of_it() {
+        for limit in [0, 1, 5, 99, 100, 1000, 12_345] {
+            let [taken] = run(limit, &[(DropReason::NoRoute, 1, 20)], 3)[..] else { panic!() };
+            assert!(taken <= limit && taken >= (limit.min(20_000) / 10 * 8).max(limit.min(1)), "limit {limit}: {taken}");
+        }
+    }
+
+    #[test]
+    fn a_flood_leaves_rare_kinds_their_share() {
+        let kinds =
+            [(DropReason::NoRoute, 1, 1000), (DropReason::AclDenied, 1, 1), (DropReason::NoRoute, 2, 1), (DropReason::TtlExpired, 3, 1)];
+        let taken = run(400, &kinds, 3);
+        assert!(taken.iter().sum::<u32>() <= 400);
+        assert!(taken.iter().all(|&taken| (70..=110).contains(&taken)), "{taken:?}");
+    }
+
+    #[test]
+    fn a_clock_that_jumps_stops_nothing() {
+        let mut shares = Shares::default();
+        let mut takes = |now: u64| (0..1000).filter(|_| shares.takes(DropReason::NoRoute, 1, 100, now)).count();
+        assert_eq!([takes(SECOND), takes(u64::MAX), takes(0), takes(SECOND)], [8; 4]);
+    }
+}

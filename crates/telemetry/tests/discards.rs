@@ -1,0 +1,130 @@
+//! Notifications of discarded packets: what is told, to whom, and that told and not told add up.
+
+mod common;
+
+use std::net::UdpSocket;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use common::collector::{Interfaces, config};
+use common::{Packets, Plain, Rig, packets};
+use weir_buf::Pkt;
+use weir_flowfmt::sflow::decode::{Datagram, Sample};
+use weir_flowfmt::sflow::{DataFormat, RawHeader};
+use weir_graph::{DropReason, Look, Marks, Point, Tap};
+use weir_telemetry::agent::{Agent, AgentConfig, Destination, InterfaceReport};
+use weir_telemetry::discards::{DiscardSettings, DiscardTap};
+
+/// A notification as it was received: sequence, drops, input, reason, records by format with their words.
+#[derive(Debug, PartialEq, Eq)]
+struct Told {
+    sequence: u32,
+    drops: u32,
+    input: u32,
+    reason: u32,
+    records: Vec<(u32, Vec<u8>)>,
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(bytes[at * 4..at * 4 + 4].try_into().unwrap())
+}
+
+/// The body of a 0:5, by the specification's words: sequence, class, index, drops, input, output, reason, records.
+fn read(body: &[u8]) -> Told {
+    assert_eq!((word(body, 1), word(body, 2), word(body, 5)), (0, 0, 0), "one notifier; the output is not known");
+    let (mut records, mut rest) = (Vec::new(), &body[32..]);
+    for _ in 0..word(body, 7) {
+        let length = word(rest, 1) as usize;
+        records.push((word(rest, 0), rest[8..8 + length].to_vec()));
+        rest = &rest[8 + length..];
+    }
+    assert!(rest.is_empty());
+    Told { sequence: word(body, 0), drops: word(body, 3), input: word(body, 4), reason: word(body, 6), records }
+}
+
+struct Socket(UdpSocket);
+
+impl Socket {
+    fn new() -> Socket {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(700))).unwrap();
+        Socket(socket)
+    }
+
+    /// Datagrams until none comes any more: number, notifications, other samples.
+    fn all(&self) -> Vec<(u32, Vec<Told>, usize)> {
+        let mut buffer = [0; 9000];
+        let datagram = || {
+            let length = self.0.recv(&mut buffer).ok()?;
+            let datagram = Datagram::decode(&buffer[..length]).unwrap();
+            let (mut told, mut others) = (Vec::new(), 0);
+            for sample in datagram.samples().map(Result::unwrap) {
+                match sample {
+                    Sample::Unknown(opaque) if opaque.format == DataFormat::DISCARDED_PACKET => told.push(read(opaque.body)),
+                    _ => others += 1,
+                }
+            }
+            Some((datagram.sequence, told, others))
+        };
+        std::iter::from_fn(datagram).collect()
+    }
+}
+
+fn drop_at(tap: &mut DiscardTap, now: u64, interface: u32, node: u16, reason: DropReason, packets: &[Pkt]) {
+    let point = Point::Drop { node, reason };
+    let look = Look { world: &Plain, worker: 0, now, point, interface, any_marked: false, seen: 0, unused: 0 };
+    tap.look(&look, packets, &mut Marks::default());
+}
+
+#[test]
+fn told_and_not_told_are_all_and_travel_by_themselves() {
+    let Packets { packets, .. } = packets(50, 90);
+    let (all, samples_only) = (Socket::new(), Socket::new());
+    let destination = |socket: &Socket, drops| Destination { address: socket.0.local_addr().unwrap(), drops };
+    let collectors = vec![destination(&all, true), destination(&samples_only, false)];
+    let settings = std::sync::Arc::new(DiscardSettings::default());
+    settings.set(20, 16);
+    let (mut tap, ring) = DiscardTap::new(settings);
+    let mut rig = Rig::new(1, 1);
+    let reports = Interfaces::of(vec![InterfaceReport { ifindex: 3, ..InterfaceReport::default() }]);
+    let agent = Agent::start(AgentConfig { drop_limit: 20, collectors, ..config(&[]) }, vec![rig.give_source()], reports.clone()).unwrap();
+    // The counts begin where the agent does.
+    reports.1.store(1000, Ordering::Relaxed);
+    let begun = Instant::now();
+    while agent.stats().discards_dropped != 0 && begun.elapsed() < Duration::from_secs(5) {
+        std::thread::yield_now();
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    let before = agent.stats().discards_dropped;
+    agent.add_discards(vec![ring]);
+    rig.look_on(7, &packets[..5]);
+    drop_at(&mut tap, 1, 7, 0, DropReason::TooShort, &packets);
+    drop_at(&mut tap, 2, 8, 1, DropReason::TtlExpired, &packets[..3]);
+    reports.1.fetch_add(53, Ordering::Relaxed);
+    reports.0.lock().unwrap()[0].in_errors = 11;
+    std::thread::sleep(Duration::from_millis(1500));
+    let stats = agent.stop();
+
+    let received = all.all();
+    assert_eq!(received.iter().map(|it| it.0).collect::<Vec<_>>(), (1..=received.len() as u32).collect::<Vec<_>>());
+    assert!(received.iter().all(|(_, told, others)| told.is_empty() || *others == 0), "in datagrams of their own");
+    let told: Vec<&Told> = received.iter().flat_map(|it| &it.1).collect();
+    assert_eq!(told.iter().map(|it| it.sequence).collect::<Vec<_>>(), (1..=told.len() as u32).collect::<Vec<_>>());
+    assert_eq!(stats.discards_sent, told.len() as u64);
+    assert_eq!(stats.discards_sent + stats.discards_dropped - before, 53 + 11, "exact, whatever the limit");
+    let of = |reason: u32| told.iter().filter(|it| it.reason == reason).collect::<Vec<_>>();
+    assert!(!of(257).is_empty() && of(259).len() == 1, "rare ones are told in the midst of a flood");
+    assert!((1..=17).contains(&of(324).len()), "the frequent one within the rest");
+    let expired = of(257)[0];
+    let words = |text: &str| [&(text.len() as u32).to_be_bytes()[..], text.as_bytes(), &[0; 3][..text.len().wrapping_neg() % 4]].concat();
+    assert_eq!(expired.input, 8);
+    assert_eq!(expired.records[1], (1041, [words("ip4-input"), words("ttl-expired")].concat()));
+    let header = &expired.records[0];
+    assert_eq!((header.0, word(&header.1, 0), word(&header.1, 1), word(&header.1, 3)), (1, RawHeader::ETHERNET, 94, 16));
+    assert_eq!(header.1[16..], packets[0].data()[..16]);
+    assert_eq!(of(259)[0].records, [(1041, [words("port-rx"), words("rx-miss")].concat())]);
+
+    let received = samples_only.all();
+    assert!(!received.is_empty() && received.iter().all(|(_, told, others)| told.is_empty() && *others > 0));
+    assert_eq!(received.iter().map(|it| it.0).collect::<Vec<_>>(), (1..=received.len() as u32).collect::<Vec<_>>(), "no gap");
+}
