@@ -560,6 +560,7 @@ pub(crate) mod tests {
             "" if row.name() == "bondethernets" => "interfaces: {xe0: {}, xe1: {}}\nKEY".to_owned(),
             "bondethernets.*" => "interfaces: {xe0: {}, xe1: {}}\nbondethernets: {BondEthernet0: {KEY}}".to_owned(),
             "" => "KEY".to_owned(),
+            "sflow" if row.name() == "interfaces" => "interfaces: {xe0: {sflow: true}}\nsflow: {KEY}".to_owned(),
             "interfaces.*" => {
                 "interfaces: {xe0: {KEY}, xe1: {}}\nworkers: {count: 2}\nvrfs: {red: {table: 10}}\nacls: {web: {terms: [{action: permit}]}}"
                     .to_owned()

@@ -267,10 +267,10 @@ pub const METRICS: &[Metric] = &[
     counter("weir_sflow_incomplete_samples", "samples", &[], "Samples sent without an output.", |all, out| {
         out.put([], all.sflow.samples_incomplete);
     }),
-    counter("weir_sflow_told_discards", "packets", &[], "Discarded packets that were told.", |all, out| {
+    counter("weir_sflow_discards_told_packets", "packets", &[], "Discarded packets that were told.", |all, out| {
         out.put([], all.sflow.discards_sent);
     }),
-    counter("weir_sflow_untold_discards", "packets", &[], "Discarded packets beyond the limit of what is told.", |all, out| {
+    counter("weir_sflow_discards_untold_packets", "packets", &[], "Discarded packets beyond the limit of what is told.", |all, out| {
         out.put([], all.sflow.discards_dropped);
     }),
     counter("weir_sflow_datagrams", "", &[], "Datagrams that the agent made.", |all, out| out.put([], all.sflow.datagrams)),
