@@ -15,8 +15,8 @@
 pub mod agent;
 pub mod capture;
 mod discard_code;
-pub mod flows;
 pub mod discards;
+pub mod flows;
 pub mod random;
 pub mod sampler;
 
