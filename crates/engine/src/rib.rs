@@ -136,7 +136,15 @@ impl Table {
 
     /// Begins or ends to keep the lengths of prefixes.
     pub(crate) fn measure(&mut self, domain: &Domain, on: bool) -> Result<(), FibError> {
-        self.lengths = if on { Some(Lengths::of(domain, self.after(None).map(|found| found.prefix))?) } else { None };
+        self.lengths = if on {
+            Some({
+                // A neighbour has no prefix of its own: it is on the link's.
+                let routes = self.after(None).filter(|found| found.source != RouteSource::Neighbor);
+                Lengths::of(domain, routes.map(|found| found.prefix))?
+            })
+        } else {
+            None
+        };
         Ok(())
     }
 
@@ -149,7 +157,7 @@ impl Table {
     /// table is full, nothing has changed.
     pub(crate) fn set(&mut self, prefix: IpNet, source: RouteSource, group: u32) -> Result<Option<u32>, FibError> {
         let hidden = self.get(prefix).is_some_and(|found| found.source < source);
-        if let Some(lengths) = &mut self.lengths {
+        if let Some(lengths) = self.lengths.as_mut().filter(|_| source != RouteSource::Neighbor) {
             lengths.add(prefix)?;
         }
         match prefix {
@@ -175,7 +183,7 @@ impl Table {
             IpNet::V6(net) => self.six.unset(net, source),
         };
         let best = self.get(prefix);
-        let gone = best.is_none();
+        let gone = best.is_none_or(|best| best.source == RouteSource::Neighbor);
         match (prefix, best) {
             (IpNet::V4(net), Some(best)) => {
                 self.fib4.insert(net, best.group)?;

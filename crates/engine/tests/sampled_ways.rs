@@ -1,0 +1,122 @@
+//! What samples say of their packets' ways, and notifications of discards: from a generator through the whole
+//! router to a collector on the loopback interface. Every packet is sampled, so that all can be counted.
+
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use weir_config::check;
+use weir_engine::{Options, Router};
+use weir_flowfmt::sflow::decode::{Datagram, FlowRecord, Sample};
+use weir_flowfmt::sflow::{DataFormat, Port};
+
+const EACH: u64 = 200;
+
+fn config(collector: &UdpSocket, sflow: &str) -> String {
+    let stream = |name: &str, protocol: &str, destination: &str| {
+        format!("{{name: {name}, limit: {EACH}, rate: 2000, protocol: {protocol}, source: 10.0.0.2, destination: {destination}}}")
+    };
+    let streams =
+        [stream("far", "udp", "198.51.100.7"), stream("ping", "icmp", "192.0.2.255"), stream("lost", "udp", "203.0.113.1")].join(", ");
+    let port = collector.local_addr().unwrap().port();
+    format!(
+        "
+interfaces:
+  xe0: {{device: {{driver: generator, streams: [{streams}]}}, addresses: [10.0.0.1/24], sflow: true}}
+  xe1: {{device: {{driver: 'null'}}, addresses: [10.1.0.1/24]}}
+loopbacks: {{loop0: {{addresses: [192.0.2.255/32]}}}}
+neighbors:
+- {{interface: xe0, address: 10.0.0.2, mac: 02:00:00:00:00:02}}
+- {{interface: xe1, address: 10.1.0.2, mac: 02:00:00:00:01:02}}
+routes: [{{prefix: 198.51.0.0/16, via: 10.1.0.2}}]
+sflow: {{sampling-rate: 1, polling-interval: 0, {sflow}collectors: [{{address: 127.0.0.1, port: {port}}}]}}
+"
+    )
+}
+
+/// What was told: by output how many samples, next hops with prefixes, and discards by reason.
+#[derive(Debug, Default)]
+struct Told {
+    outputs: BTreeMap<(u32, u32), u64>,
+    hops: BTreeMap<Vec<u8>, u64>,
+    discards: BTreeMap<u32, u64>,
+    dropped: u32,
+}
+
+fn read(told: &mut Told, bytes: &[u8]) {
+    let body_word = |body: &[u8], at: usize| u32::from_be_bytes(body[at * 4..at * 4 + 4].try_into().unwrap());
+    for sample in Datagram::decode(bytes).unwrap().samples().map(Result::unwrap) {
+        match sample {
+            Sample::Flow(_, flow, records) => {
+                let Port { format, value } = flow.output;
+                *told.outputs.entry((format, value)).or_default() += 1;
+                for record in records.map(Result::unwrap) {
+                    if let FlowRecord::Unknown(opaque) = record
+                        && opaque.format == DataFormat::EXTENDED_ROUTER
+                    {
+                        *told.hops.entry(opaque.body.to_vec()).or_default() += 1;
+                    }
+                }
+            }
+            Sample::Unknown(opaque) if opaque.format == DataFormat::DISCARDED_PACKET => {
+                *told.discards.entry(body_word(opaque.body, 6)).or_default() += 1;
+                told.dropped = body_word(opaque.body, 3);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn run(sflow: &str) -> (Told, weir_api::Totals, u32) {
+    let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
+    collector.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let (config, _) = check("weir.yaml", &config(&collector, sflow)).unwrap_or_else(|findings| panic!("{findings:?}"));
+    let router = Router::start(&config, &Options::default()).unwrap();
+    let (mut told, mut buffer) = (Told::default(), vec![0; 9000]);
+    let until = Instant::now() + Duration::from_secs(20);
+    let done = |it: &weir_api::Totals| it.packets_out + it.consumed + it.drops.values().sum::<u64>() >= 3 * EACH;
+    while !done(&router.balance()) && Instant::now() < until {
+        if let Ok(length) = collector.recv(&mut buffer) {
+            read(&mut told, &buffer[..length]);
+        }
+    }
+    use weir_api::Router as _;
+    let out = router.interfaces().unwrap().interfaces.iter().find(|it| it.name == "xe1").unwrap().index;
+    router.stop();
+    while let Ok(length) = collector.recv(&mut buffer) {
+        read(&mut told, &buffer[..length]);
+    }
+    (told, router.balance(), out)
+}
+
+#[test]
+fn a_sample_says_where_its_packet_went() {
+    let (told, totals, out) = run("");
+    let drops = |reason: &str| totals.drops.get(reason).copied().unwrap_or(0);
+    // The first packets come while the interface is still being set up; those are not sampled, or dropped as down.
+    let down = drops("interface-down");
+    let of = |format, value| told.outputs.get(&(format, value)).copied().unwrap_or(0);
+    let (forwarded, lost, answered) = (of(0, out), of(1, 0), of(0, 0x3fff_ffff));
+    assert_eq!(lost, drops("no-route"), "network unreachable: {told:?} {totals:?}");
+    assert_eq!(forwarded + answered, totals.packets_out - totals.originated, "{told:?} {totals:?}");
+    assert!(forwarded > EACH / 2 && lost > EACH / 2 && answered > EACH / 2, "{told:?}");
+    assert_eq!(of(0, 0), 0, "nothing is unknown: {told:?}");
+    assert_eq!(told.outputs.values().sum::<u64>() + down, totals.packets_in, "{told:?} {totals:?}");
+    // The type of the address, the address, bits of the route to the source, and to the destination.
+    let hop = [&[0, 0, 0, 1, 10, 1, 0, 2][..], &[0, 0, 0, 24], &[0, 0, 0, 16]].concat();
+    assert_eq!(told.hops, BTreeMap::from([(hop, forwarded)]));
+    assert!(told.discards.is_empty(), "not asked for");
+}
+
+#[test]
+fn discards_are_told_and_what_is_not_told_is_counted() {
+    let (told, totals, _) = run("drop-limit: 50, ");
+    let sent: u64 = told.discards.values().sum();
+    assert!(told.discards.contains_key(&0), "{told:?}");
+    assert!(sent < drops_of(&totals), "the limit holds: {told:?} {totals:?}");
+    assert!(u64::from(told.dropped) + sent <= drops_of(&totals), "{told:?} {totals:?}");
+}
+
+fn drops_of(totals: &weir_api::Totals) -> u64 {
+    totals.drops.values().sum()
+}
