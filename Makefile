@@ -6,12 +6,13 @@ CARGO ?= cargo
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 WEIR := $(CARGO_TARGET_DIR)/release/weir
 
-.PHONY: help build deb demo test test-long bench setup fmt
+.PHONY: help build deb demo test test-long test-kernel bench setup fmt
 
 help:
 	@echo "make demo       watch a router forward traffic between two hosts and measure it (root)"
 	@echo "make test       format, lints, floors, docs, tests"
 	@echo "make test-long  the long runs: loom models, release-build tests, full benches"
+	@echo "make test-kernel  against Debian's kernel in qemu: its tags, bonds and labels"
 	@echo "make build      the release binary, target/release/weir"
 	@echo "make deb        a Debian package with service, man pages and completions, in target/debian"
 	@echo "make bench      what a packet costs on this machine"
@@ -42,6 +43,10 @@ test: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked -q
 	$(CARGO) test --workspace --locked
 	$(CARGO) run -q --locked -p xtask -- instructions
+
+# Says what it needs where something is missing; a quarter of an hour at most.
+test-kernel: setup
+	CARGO="$(CARGO)" scripts/test-kernel $(KERNEL_CASES)
 
 test-long: test build
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/loom" $(CARGO) test -p weir-ring --release --locked
