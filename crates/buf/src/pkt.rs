@@ -191,6 +191,36 @@ impl Pkt {
         true
     }
 
+    /// As [`Pkt::fill`], with the bytes behind `headroom` others: a copy of what has had headers put in front.
+    #[must_use]
+    pub fn fill_behind(&mut self, headroom: usize, bytes: &[u8]) -> bool {
+        if headroom > STRIDE || bytes.len() > STRIDE - headroom || self.is_chained() {
+            return false;
+        }
+        self.place(headroom, bytes.len());
+        self.data_mut().copy_from_slice(bytes);
+        true
+    }
+
+    /// A packet of `length` bytes, over as many chunks as that takes. Each comes from `alloc`, all of one pool, and is
+    /// filled by `fill`, which is told where in the whole its first byte is. `None` when there are too few chunks,
+    /// or `length` is more than 64 KiB.
+    pub fn gather(length: usize, mut alloc: impl FnMut() -> Option<Pkt>, mut fill: impl FnMut(usize, &mut [u8])) -> Option<Pkt> {
+        let mut whole: Option<Pkt> = None;
+        let mut done = 0;
+        while done < length || whole.is_none() {
+            let mut piece = alloc()?;
+            piece.place(HEADROOM, (length - done).min(DATA_ROOM));
+            fill(done, piece.data_mut());
+            done += piece.len();
+            match &mut whole {
+                Some(head) => head.append(piece).ok()?,
+                None => whole = Some(piece),
+            }
+        }
+        whole
+    }
+
     /// The flags.
     #[inline(always)]
     #[must_use]

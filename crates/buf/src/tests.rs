@@ -91,6 +91,35 @@ fn chains_count_copy_split_and_come_home() {
 }
 
 #[test]
+fn packets_are_gathered_over_chunks() {
+    let pool = pool(64);
+    let bytes: Vec<u8> = (0..9000).map(|n| (n % 251) as u8).collect();
+    for length in [0, 1, DATA_ROOM, DATA_ROOM + 1, 9000] {
+        let packet = Pkt::gather(length, || pool.alloc(), |at, room| room.copy_from_slice(&bytes[at..at + room.len()])).unwrap();
+        assert_eq!((packet.total_len(), packet.segments().count()), (length, length.div_ceil(DATA_ROOM).max(1)));
+        assert_eq!(packet.segments().collect::<Vec<_>>().concat(), &bytes[..length]);
+    }
+    assert!(Pkt::gather(0x1_0000, || pool.alloc(), |_, _| ()).is_none(), "longer than a chain");
+    let mut few = 3;
+    let mut alloc = || {
+        few -= 1;
+        if few < 0 { None } else { pool.alloc() }
+    };
+    assert!(Pkt::gather(9000, &mut alloc, |_, _| ()).is_none(), "too few chunks");
+    assert_eq!(pool.usage().free, 64);
+}
+
+#[test]
+fn a_copy_may_start_before_the_usual_place() {
+    let pool = pool(64);
+    let mut packet = pool.alloc().unwrap();
+    let long = vec![7; DATA_ROOM + 8];
+    assert!(!packet.fill_behind(HEADROOM, &long) && !packet.fill_behind(STRIDE + 1, &[]));
+    assert!(packet.fill_behind(HEADROOM - 8, &long));
+    assert_eq!((packet.data(), packet.headroom(), packet.tailroom()), (&long[..], HEADROOM - 8, 0));
+}
+
+#[test]
 fn a_chain_cannot_be_forgotten_or_faked() {
     let pool = pool(64);
     let other = self::pool(64);

@@ -205,7 +205,9 @@ impl<'a> Asked<'a> {
         let most = self.system.driver_mtu.get(device.driver()).copied();
         if let Some(most) = most.filter(|most| u32::from(interface.mtu) > *most) {
             let message = format!("driver {} cannot carry an MTU of {}", device.driver(), interface.mtu);
-            self.error(at!["interfaces", name, "mtu"], message, "", format!("at most {most}"));
+            // What AF_XDP carries depends on the kernel.
+            let newer = if device.driver() == "af-xdp" { ", or use Linux 6.6, which hands over longer frames" } else { "" };
+            self.error(at!["interfaces", name, "mtu"], message, "", format!("at most {most}{newer}"));
         }
     }
 

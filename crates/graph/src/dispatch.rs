@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use weir_buf::{Flags, Pkt, PktCache, VECTOR, Vector};
+use weir_buf::{Flags, HEADROOM, Pkt, PktCache, STRIDE, VECTOR, Vector};
 use weir_ring::spsc::Producer;
 
 use crate::counters::{DropMap, WorkerCounters};
@@ -829,7 +829,9 @@ fn copy(cache: &mut PktCache, packet: &Pkt) -> Option<Pkt> {
     let mut head: Option<Pkt> = None;
     for segment in packet.segments() {
         let mut piece = cache.alloc()?;
-        if !piece.fill(segment) {
+        // What had headers put in front may be longer than what fits behind the usual headroom.
+        let headroom = if head.is_none() { packet.headroom() } else { HEADROOM.min(STRIDE - segment.len()) };
+        if !piece.fill_behind(headroom, segment) {
             cache.free(piece);
             return None;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use weir_buf::{Flags, Hugepages, Pkt, PktCache, Pool, PoolConfig, VECTOR, Vector};
+use weir_buf::{DATA_ROOM, Flags, Hugepages, Pkt, PktCache, Pool, PoolConfig, VECTOR, Vector};
 use weir_ring::spsc;
 
 use super::*;
@@ -226,6 +226,33 @@ fn what_leaves_passes_the_node_before_the_driver() {
         bench.balance();
     }
     assert_eq!(bench.graph.counters().nodes[2].packets.get(), 256 + 256 + 3 + 4);
+}
+
+#[test]
+fn packets_of_several_chunks_are_copied_with_what_was_put_in_front() {
+    let mut bench = Bench::new(0);
+    let (mut packet, mut tail) = (bench.cache.alloc().unwrap(), bench.cache.alloc().unwrap());
+    assert!(packet.fill(&[5; DATA_ROOM]) && tail.fill(&[6; DATA_ROOM]));
+    packet.push_front(8).unwrap()[..8].fill(3);
+    packet.append(tail).unwrap();
+    let mut vector = Vector::default();
+    vector.push(packet);
+    let mut env = Env { world: &bench.world, now: 0, cache: &mut bench.cache, events: &mut bench.events.0, event_sent: false };
+    bench.graph.inhale(&mut env, 0, 1, &mut vector);
+    bench.graph.run(&mut env);
+    let mut left = Vec::new();
+    while let Some((interface, mut vector)) = bench.graph.next_leaving() {
+        left.push(interface);
+        for packet in vector.iter() {
+            let bytes = packet.segments().collect::<Vec<_>>().concat();
+            assert!(bytes == [&[3; 8][..], &[5; DATA_ROOM], &[6; DATA_ROOM]].concat(), "{interface}: {} bytes", bytes.len());
+        }
+        bench.graph.count_output(vector.len());
+        bench.cache.free_all(vector.drain());
+    }
+    left.sort_unstable();
+    assert_eq!(left, [3, 4, 9]);
+    bench.balance();
 }
 
 #[test]

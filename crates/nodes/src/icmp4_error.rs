@@ -110,17 +110,28 @@ fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
     let Some((offender, _)) = Ipv4Header::read(packet.l3()) else { return };
     let Some(source) = own_address(cx.world, packet.interface(), offender.source()) else { return };
     let destination = offender.source();
-    let quoted = packet.l3().len().min(offender.total_len() as usize).min(LONGEST - HEADERS);
+    let mut room = [0; LONGEST - HEADERS];
+    let quote = first_of(packet, packet.l3_offset(), &mut room);
+    let quote = quote.get(..usize::from(offender.total_len())).unwrap_or(quote);
     let Some(mut made) = cx.alloc() else { return };
     let argument = if message.0 == 3 && message.1 == 4 { packet.meta().argument.min(0xffff) } else { 0 };
-    let _ = made.set_len(ETHERNET + HEADERS + quoted);
-    let quote = packet.l3().get(..quoted).unwrap_or(&[]);
+    let _ = made.set_len(ETHERNET + HEADERS + quote.len());
     write(made.data_mut(), source, destination, message, argument, quote);
     made.set_interface(packet.interface());
     made.set_l3_offset(ETHERNET);
     made.set_flags(Flags::ORIGINATED);
     stay_in_table(packet, &mut made);
     cx.originate(made, IP4_LOOKUP);
+}
+
+/// What a packet holds from byte `at` on, as much as `room` would take: from its only chunk, or gathered there.
+pub(crate) fn first_of<'a>(packet: &'a Pkt, at: usize, room: &'a mut [u8]) -> &'a [u8] {
+    if packet.is_chained() {
+        let count = packet.copy_out(at, room);
+        return room.get(..count).unwrap_or(&[]);
+    }
+    let bytes = packet.data().get(at..).unwrap_or(&[]);
+    bytes.get(..room.len()).unwrap_or(bytes)
 }
 
 /// What answers a packet that a label led to a table goes by that table too.

@@ -16,6 +16,7 @@ use zerocopy::IntoBytes;
 use crate::Tables;
 use crate::eth_input::ETHERNET;
 use crate::icmp_limit::{Budgets, IcmpLimit};
+use crate::icmp4_error::first_of;
 use crate::ip4_local::OWN_TTL;
 use crate::ip6_local::REDIRECT;
 
@@ -142,12 +143,14 @@ fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
     let way = Way { source: source.to_be_bytes(), destination, hop_limit: OWN_TTL };
     let back = EthernetHeader::new(ethernet.source, interface.mac, EtherType::IPV6);
     let argument = if matches!(message.0, icmp6::TOO_BIG | icmp6::PARAMETER_PROBLEM) { packet.meta().argument } else { 0 };
+    let mut room = [0; MIN_MTU];
+    let quote = first_of(packet, packet.l3_offset(), &mut room);
     let Some(mut made) = cx.alloc() else { return };
     let _ = made.set_len(ETHERNET + MIN_MTU);
     let mut length = 0;
     if let Some((start, l3)) = made.data_mut().split_at_mut_checked(ETHERNET) {
         start.copy_from_slice(back.as_bytes());
-        length = icmp6::error(l3, &way, message.0, message.1, argument, packet.l3()).unwrap_or(0);
+        length = icmp6::error(l3, &way, message.0, message.1, argument, quote).unwrap_or(0);
     }
     let _ = made.set_len(ETHERNET + length);
     made.set_interface(packet.interface());

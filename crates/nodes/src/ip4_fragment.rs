@@ -4,11 +4,11 @@
 //! ip4-rewrite, where they now fit. Options whose copied bit is set are repeated in each fragment. A
 //! fragment can itself be cut again.
 
-use weir_buf::{DATA_ROOM, Flags, Pkt};
+use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::{Ipv4Header, checksum};
 
-use crate::Tables;
+use crate::{Tables, ip4_input};
 
 pub(crate) struct Ip4Fragment {
     /// Fragments in the making; kept, so that nothing is allocated for a packet.
@@ -60,41 +60,32 @@ struct Cut {
 /// Cuts a packet whose network header is at the packet's offset for it, into pieces of at most `Meta::argument`
 /// bytes; what stands before that header is repeated in each. The pieces go to `next`.
 pub(crate) fn fragment(cx: &mut Cx<'_, Tables>, made: &mut Vec<Piece>, packet: &mut Pkt, next: Next) -> Result<(), DropReason> {
-    let mtu = (packet.meta().argument as usize).min(DATA_ROOM.saturating_sub(packet.l3_offset()));
+    let mtu = packet.meta().argument as usize;
     let cut = Cut::of(packet).ok_or(DropReason::Ip4BadLength)?;
     let first = piece(mtu, cut.header_len)?;
     let mut later_header = cut.header;
     let later_len = keep_copied_options(&mut later_header, cut.header_len);
     let later = piece(mtu, later_len)?;
-    let count = cut.payload.saturating_sub(first).div_ceil(later);
-    // All buffers first: either every fragment is sent or none.
-    take_spare(cx, count, made)?;
     let mut at = first;
-    for mut twin in made.drain(..) {
+    while at < cut.payload {
         let len = later.min(cut.payload - at);
-        twin.write(packet, &cut, &later_header[..later_len], at, len);
-        cx.originate(twin.0, next);
+        let Some(piece) = Piece::make(cx, packet, &cut, &later_header[..later_len], at, len) else {
+            // Either every fragment is sent or none.
+            made.drain(..).for_each(|piece| cx.free(piece.0));
+            return Err(DropReason::NoBuffer);
+        };
+        made.push(piece);
         at += len;
     }
-    shorten(packet, &cut, first);
+    made.drain(..).for_each(|piece| cx.originate(piece.0, next));
+    // The packet itself is the first fragment.
+    ip4_input::shorten(packet, cut.header_len + first);
+    finish(packet.l3_mut(), cut.header_len, first, cut.first_offset, true);
     Ok(())
 }
 
-/// A packet under construction.
+/// A fragment that is not sent yet.
 pub(crate) struct Piece(Pkt);
-
-fn take_spare(cx: &mut Cx<'_, Tables>, count: usize, made: &mut Vec<Piece>) -> Result<(), DropReason> {
-    for _ in 0..count {
-        match cx.alloc() {
-            Some(packet) => made.push(Piece(packet)),
-            None => {
-                made.drain(..).for_each(|piece| cx.free(piece.0));
-                return Err(DropReason::NoBuffer);
-            }
-        }
-    }
-    Ok(())
-}
 
 /// Bytes of payload a fragment: a multiple of 8, at least 8.
 fn piece(mtu: usize, header: usize) -> Result<usize, DropReason> {
@@ -125,35 +116,30 @@ impl Cut {
 }
 
 impl Piece {
-    /// Makes the fragment that starts at byte `at` of the payload.
-    fn write(&mut self, from: &Pkt, cut: &Cut, header: &[u8], at: usize, len: usize) {
-        let packet = &mut self.0;
+    /// The fragment that starts at byte `at` of the payload.
+    fn make(cx: &mut Cx<'_, Tables>, from: &Pkt, cut: &Cut, header: &[u8], at: usize, len: usize) -> Option<Piece> {
+        let start = cut.l3 + header.len();
+        let source = cut.l3 + cut.header_len + at;
+        // The headers lie in the first chunk.
+        let fill = |place: usize, room: &mut [u8]| {
+            if place > 0 {
+                from.copy_out(source + place - start, room);
+            } else if let Some((headers, payload)) = room.split_at_mut_checked(start) {
+                from.copy_out(0, &mut headers[..cut.l3]);
+                headers[cut.l3..].copy_from_slice(header);
+                from.copy_out(source, payload);
+            }
+        };
+        let mut packet = Pkt::gather(start + len, || cx.alloc(), fill)?;
         packet.set_interface(from.interface());
         packet.set_aux(from.aux());
         packet.set_flags(from.flags().without(Flags::MARKED | Flags::TRACED | Flags::HASHED));
         packet.set_l3_offset(cut.l3);
         packet.meta_mut().table = from.meta().table;
-        let _ = packet.set_len(cut.l3 + header.len() + len);
-        let data = packet.data_mut();
-        from.copy_out(0, &mut data[..cut.l3]);
-        data[cut.l3..cut.l3 + header.len()].copy_from_slice(header);
-        from.copy_out(cut.l3 + cut.header_len + at, &mut data[cut.l3 + header.len()..]);
         let more = cut.more || at + len < cut.payload;
-        finish(&mut data[cut.l3..], header.len(), len, cut.first_offset + (at / 8) as u16, more);
+        finish(packet.l3_mut(), header.len(), len, cut.first_offset + (at / 8) as u16, more);
+        Some(Piece(packet))
     }
-}
-
-/// Makes the packet itself the first fragment.
-fn shorten(packet: &mut Pkt, cut: &Cut, len: usize) {
-    let end = cut.l3 + cut.header_len + len;
-    let had = packet.len();
-    let rest = packet.split_first();
-    let _ = packet.set_len(end);
-    // The first fragment fits one chunk, but may need bytes of the next ones; the others have theirs.
-    if let (Some(rest), Some(place)) = (rest, packet.data_mut().get_mut(had..)) {
-        rest.copy_out(0, place);
-    }
-    finish(packet.l3_mut(), cut.header_len, len, cut.first_offset, true);
 }
 
 fn finish(l3: &mut [u8], header_len: usize, payload: usize, offset: u16, more: bool) {

@@ -5,7 +5,8 @@
 
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_wire::{IcmpHeader, IpProtocol, Ipv4Header, checksum};
+use weir_wire::checksum::{self, Sum};
+use weir_wire::{IcmpHeader, IpProtocol, Ipv4Header};
 
 use crate::Tables;
 use crate::icmp4_error::{PORT_UNREACHABLE, PROTOCOL_UNREACHABLE, complain};
@@ -72,24 +73,44 @@ fn local(tables: &Tables, packet: &mut Pkt) -> Verdict {
 
 fn icmp(packet: &mut Pkt) -> Verdict {
     let Some((header, _)) = Ipv4Header::read(packet.l3()) else { return Verdict::drop(DropReason::IcmpTruncated) };
-    let (start, end) = (header.header_len(), header.total_len() as usize);
-    let Some(message) = packet.l3_mut().get_mut(start..end) else { return Verdict::drop(DropReason::IcmpTruncated) };
-    if checksum::internet(message) != 0 {
+    let start = header.header_len();
+    if IcmpHeader::read(packet.l3().get(start..).unwrap_or(&[])).is_none() {
+        return Verdict::drop(DropReason::IcmpTruncated);
+    }
+    if add_rest(Sum::EMPTY, packet, packet.l3_offset() + start).finish() != 0 {
         return Verdict::drop(DropReason::IcmpBadChecksum);
     }
+    let message = packet.l3_mut().get_mut(start..).unwrap_or(&mut []);
     let Some((icmp, _)) = IcmpHeader::read_mut(message) else { return Verdict::drop(DropReason::IcmpTruncated) };
     match icmp.kind {
         ECHO_REQUEST => {
             icmp.kind = ECHO_REPLY;
-            icmp.set_checksum(0);
-            let sum = checksum::internet(message);
-            if let Some((icmp, _)) = IcmpHeader::read_mut(message) {
-                icmp.set_checksum(sum);
-            }
+            // RFC 1624 equation 3: only the type changes, the first octet of its word.
+            let kinds = [u16::from_be_bytes([!ECHO_REQUEST, 0xff]), u16::from_be_bytes([ECHO_REPLY, 0])];
+            icmp.set_checksum(Sum::EMPTY.add_u16(!icmp.checksum()).add_u16(kinds[0]).add_u16(kinds[1]).finish());
             turn_around(packet)
         }
         ECHO_REPLY | UNREACHABLE | TIME_EXCEEDED | PARAMETER_PROBLEM => Verdict::CONSUME,
         _ => Verdict::drop(DropReason::IcmpUnsupported),
+    }
+}
+
+/// Adds what a packet holds from byte `at` on, over all its chunks.
+pub(crate) fn add_rest(sum: Sum, packet: &Pkt, at: usize) -> Sum {
+    if packet.is_chained() { add_chain(sum, packet, at) } else { sum.add_bytes(packet.data().get(at..).unwrap_or(&[])) }
+}
+
+#[cold]
+fn add_chain(mut sum: Sum, packet: &Pkt, mut at: usize) -> Sum {
+    // Chunks may hold odd numbers of bytes, which a sum cannot go on from: so by pieces of an even number.
+    let mut piece = [0; 1024];
+    loop {
+        let count = packet.copy_out(at, &mut piece);
+        sum = sum.add_bytes(piece.get(..count).unwrap_or(&[]));
+        at += count;
+        if count < piece.len() {
+            return sum;
+        }
     }
 }
 

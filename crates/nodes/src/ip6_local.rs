@@ -17,7 +17,7 @@ use weir_wire::{EthernetHeader, IcmpHeader, IpProtocol, Ipv6Header, icmp6, nd};
 use crate::Tables;
 use crate::eth_input::ETHERNET;
 use crate::icmp6_error::{PORT_UNREACHABLE, UNKNOWN_NEXT_HEADER, complain};
-use crate::ip4_local::OWN_TTL;
+use crate::ip4_local::{OWN_TTL, add_rest};
 use crate::ip6_options::{self, Fate};
 
 pub(crate) struct Ip6Local;
@@ -101,19 +101,8 @@ pub(crate) const REDIRECT: u8 = 137;
 fn sum_of(packet: &Pkt, chain: &Chain) -> u16 {
     let Some((header, _)) = Ipv6Header::read(packet.l3()) else { return 1 };
     let length = (Ipv6Header::LEN + usize::from(header.payload_len())).saturating_sub(chain.offset);
-    let mut sum = checksum::pseudo6(&header.source, &header.destination, IpProtocol::ICMP6, length as u32);
-    if !packet.is_chained() {
-        return sum.add_bytes(packet.l3().get(chain.offset..).unwrap_or(&[])).finish();
-    }
-    let (mut at, mut piece) = (packet.l3_offset() + chain.offset, [0; 256]);
-    loop {
-        let count = packet.copy_out(at, &mut piece);
-        sum = Sum::add_bytes(sum, piece.get(..count).unwrap_or(&[]));
-        at += count;
-        if count < piece.len() {
-            return sum.finish();
-        }
-    }
+    let sum = checksum::pseudo6(&header.source, &header.destination, IpProtocol::ICMP6, length as u32);
+    add_rest(sum, packet, packet.l3_offset() + chain.offset).finish()
 }
 
 /// Makes the answer of a request, in place, and without its extension headers.

@@ -17,4 +17,4 @@ pub mod null;
 mod queue;
 pub mod sub_interface;
 
-pub use queue::{Capabilities, HardwareCounter, LinkState, OpenError, Port, QueuePair, RxQueue, Source, TxQueue};
+pub use queue::{Capabilities, HardwareCounter, LONGEST_FRAME, LinkState, OpenError, Port, QueuePair, RxQueue, Source, TxQueue};

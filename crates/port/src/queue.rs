@@ -9,6 +9,10 @@ use std::os::fd::BorrowedFd;
 use weir_buf::{PktCache, Vector};
 use weir_wire::MacAddr;
 
+/// The longest frame that drivers take in, without FCS: the largest MTU that an interface may have, an Ethernet header
+/// and two VLAN tags. It may span several chunks.
+pub const LONGEST_FRAME: usize = 9216 + 14 + 2 * 4;
+
 /// Where a hardware counter comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {

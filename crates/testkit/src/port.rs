@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weir_buf::{DATA_ROOM, Pkt, PktCache, Vector};
+use weir_buf::{Pkt, PktCache, Vector};
 use weir_config::Device;
 use weir_port::{Capabilities, HardwareCounter, LinkState, OpenError, Port, QueuePair, RxQueue, TxQueue};
 use weir_wire::MacAddr;
@@ -138,16 +138,7 @@ impl RxQueue for Rx {
 
 /// A frame in buffers; `None` when there are not enough of them.
 fn packet(frame: &[u8], cache: &mut PktCache) -> Option<Pkt> {
-    let mut pieces = frame.chunks(DATA_ROOM);
-    let mut head = cache.alloc()?;
-    let filled = head.fill(pieces.next()?);
-    debug_assert!(filled, "a piece fits a buffer");
-    for piece in pieces {
-        let mut tail = cache.alloc()?;
-        let _ = tail.fill(piece);
-        head.append(tail).ok()?;
-    }
-    Some(head)
+    Pkt::gather(frame.len(), || cache.alloc(), |at, room| room.copy_from_slice(&frame[at..at + room.len()]))
 }
 
 struct Tx(Shared);

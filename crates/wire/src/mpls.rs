@@ -166,6 +166,8 @@ pub struct Stack<'a> {
     bytes: &'a [u8],
     /// What lies under it.
     pub payload: &'a [u8],
+    /// How many bytes more lie behind the payload, out of sight: 0 unless who read the stack knows of some.
+    pub beyond: usize,
     /// The entropy label: the one behind an entropy label indicator (RFC 6790 section 4.2).
     pub entropy: Option<Label>,
 }
@@ -206,7 +208,7 @@ pub fn read_stack(bytes: &[u8], most: usize) -> Result<Stack<'_>, StackError> {
         indicated = entry.label() == Label::ENTROPY_INDICATOR;
         if entry.is_bottom() {
             let (stack, payload) = bytes.split_at_checked(depth * Entry::LEN).ok_or(StackError::NoBottom)?;
-            return Ok(Stack { bytes: stack, payload, entropy });
+            return Ok(Stack { bytes: stack, payload, beyond: 0, entropy });
         }
     }
     Err(StackError::TooDeep(most))
@@ -231,14 +233,21 @@ pub enum Guess<'a> {
 #[inline]
 #[must_use]
 pub fn guess(payload: &[u8]) -> Guess<'_> {
+    guess_first(payload, 0)
+}
+
+/// As [`guess`], for a payload of which `beyond` bytes more are there than can be seen.
+#[inline]
+#[must_use]
+pub fn guess_first(payload: &[u8], beyond: usize) -> Guess<'_> {
     match payload.first().map(|first| first >> 4) {
         Some(0 | 1) => Guess::Pseudowire,
         Some(4) => match Ipv4Header::read(payload) {
-            Some((header, _)) if agrees4(header, payload.len()) => Guess::Ipv4(header),
+            Some((header, _)) if agrees4(header, payload.len() + beyond) => Guess::Ipv4(header),
             _ => Guess::Unknown,
         },
         Some(6) => match Ipv6Header::read(payload) {
-            Some((header, rest)) if agrees6(header, rest.len()) => Guess::Ipv6(header),
+            Some((header, rest)) if agrees6(header, rest.len() + beyond) => Guess::Ipv6(header),
             _ => Guess::Unknown,
         },
         _ => Guess::Unknown,

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use weir_wire::build::{self, Ends, Ends6};
 use weir_wire::extension::{self, ExtensionError, Version};
-use weir_wire::mpls::{ControlWord, Entry, Guess, Label, StackError, guess, read_stack};
+use weir_wire::mpls::{ControlWord, Entry, Guess, Label, StackError, guess, guess_first, read_stack};
 use weir_wire::{IcmpHeader, checksum};
 use zerocopy::IntoBytes;
 
@@ -71,6 +71,9 @@ fn guesses() {
     // Padded to the minimum, and cut by one byte.
     assert!(matches!(guess(&[&four[..], &[0; 17]].concat()), Guess::Ipv4(_)));
     assert_eq!(guess(&four[..four.len() - 1]), Guess::Unknown);
+    assert!(matches!(guess_first(&four[..four.len() - 1], 1), Guess::Ipv4(_)));
+    assert_eq!((guess_first(&four, 47), guess_first(&six[..41], 0)), (Guess::Unknown, Guess::Unknown));
+    assert!(matches!(guess_first(&six[..41], six.len() - 41), Guess::Ipv6(_)));
     assert_eq!(guess(&six[..six.len() - 1]), Guess::Unknown);
     // Pseudowires with control word or channel; without, whose destination MAC begins with 4 or 6.
     assert_eq!((guess(&[0; 4]), guess(&[0x10, 0, 0, 7])), (Guess::Pseudowire, Guess::Pseudowire));

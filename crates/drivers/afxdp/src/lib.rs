@@ -20,14 +20,15 @@
 //! **Modes**, tried in this order unless one is asked for: native program and zero-copy, native
 //! program and copy, generic program (works everywhere, slowest).
 //!
-//! **veth.** Native copy mode works up to an MTU of 3506. What the other end leaves to the
-//! "hardware" is never done: switch its transmit checksum offload off (`ethtool -K PEER tx off`), or
-//! its TCP and UDP packets arrive with half a checksum. TCP segmentation is switched off at the
+//! **veth.** What the other end leaves to the "hardware" is never done: switch its transmit checksum offload off
+//! (`ethtool -K PEER tx off`), or its TCP and UDP packets arrive with half a checksum, and that of VLAN tags (`txvlan off
+//! tx-vlan-stag-hw-insert off`), or they arrive without. TCP segmentation is switched off at the
 //! other end by the kernel itself as soon as the program is attached. The other end needs no more tx
 //! queues than this end has rx queues, else only generic mode works.
 //!
-//! Frames of several pieces (`XDP_USE_SG`) are not used: what does not fit one chunk is dropped by
-//! the kernel at receipt and refused here at sending; both are counted.
+//! **Long frames.** A frame that does not fit one chunk spans several descriptors (`XDP_USE_SG`, Linux 6.6); on devices whose
+//! MTU is beyond what their driver puts into one page (3506 on veth) the program is one that says it knows of such
+//! frames. Before Linux 6.6 the kernel drops them at receipt, and they are refused here at sending; both are counted.
 
 #![deny(unsafe_code)]
 
@@ -42,3 +43,4 @@ mod tx;
 
 pub use port::AfxdpPort;
 pub use setup::{AfxdpConfig, Mode};
+pub use sys::knows_pieces;

@@ -12,13 +12,13 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_buf::Pool;
-use weir_netlink::ethtool::Ethtool;
+use weir_netlink::ethtool::{Ethtool, Offload};
 use weir_netlink::route::{Link, LinkStatistics, Route};
 use weir_port::{Capabilities, HardwareCounter, LinkState, OpenError, Port, QueuePair, Source};
 use weir_wire::MacAddr;
 
 use crate::program::Program;
-use crate::setup::{AfxdpConfig, Opened, Setup, longest_frame, rights};
+use crate::setup::{AfxdpConfig, Opened, Setup, rights};
 use crate::socket::{QueueCounts, Socket};
 use crate::sys;
 
@@ -50,6 +50,7 @@ impl AfxdpPort {
         let mut route = Route::open().map_err(failed)?;
         let ethtool = Ethtool::open().map_err(failed)?;
         let setup = Setup::new(config, pool, &mut route, &ethtool)?;
+        keep_tags(&config.device, &ethtool);
         let (Opened { program, sockets, mode }, queues) = setup.open()?;
         let promiscuous = if config.promiscuous { Some(hold_promiscuous(&config.device, setup.link.index)?) } else { None };
         tracing::info!(device = config.device, mode, rx_queues = setup.rx_queues, tx_queues = setup.tx_queues, "AF_XDP port open");
@@ -62,7 +63,7 @@ impl AfxdpPort {
                 mode: mode.to_owned(),
                 rx_queues: setup.rx_queues,
                 tx_queues: setup.tx_queues,
-                max_frame: longest_frame(&setup.link),
+                max_frame: sockets.iter().map(|socket| socket.longest()).min().unwrap_or(0),
             },
             program: Some(program),
             queues,
@@ -105,6 +106,15 @@ impl AfxdpPort {
         let live = self.sockets.get(number).and_then(Option::as_ref).map(|socket| socket.statistics());
         let values = live.unwrap_or_else(|| counts.last());
         sys::STATISTICS.into_iter().zip(values).for_each(|(name, value)| push(name, value, Source::Xdp));
+    }
+}
+
+/// A device that takes VLAN tags off frames tells them beside the frame, where no XDP program sees them.
+fn keep_tags(device: &str, ethtool: &Ethtool) {
+    if ethtool.offload(device, Offload::RxVlan).is_ok_and(|on| on)
+        && let Err(error) = ethtool.set_offload(device, Offload::RxVlan, false)
+    {
+        tracing::warn!(device, "it takes VLAN tags off what comes in, so tagged frames will seem to have none: {error}");
     }
 }
 
@@ -154,7 +164,7 @@ impl Port for AfxdpPort {
         match self.ask() {
             Some(Ok(link)) if !found_dead => {
                 let speed = self.ethtool.link_settings(&link.name).ok().and_then(|settings| settings.megabits);
-                self.sockets.iter().flatten().for_each(|socket| socket.set_longest(longest_frame(&link)));
+                self.sockets.iter().flatten().for_each(|socket| _ = socket.fit(link.mtu));
                 self.last_link = LinkState { up: link.running, speed: u64::from(speed.unwrap_or(0)) * 1_000_000 };
             }
             // Another failure (a full netlink queue) says nothing about the device.

@@ -4,6 +4,9 @@
 //! it, and names it in the receive ring. Receiving costs no system call in copy mode; a zero-copy
 //! driver that went to sleep asks for one in the flags of the fill ring.
 //!
+//! A frame that is longer than a chunk comes in several descriptors, one after the other, and becomes a chain. One
+//! that is longer than any interface takes is left out and counted.
+//!
 //! Runs on the worker that owns the queue. It never waits and allocates nothing but packets.
 
 #![expect(unsafe_code, reason = "addresses go to the kernel; each block says why it is sound")]
@@ -12,7 +15,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use weir_buf::{Pkt, PktCache, STRIDE, Vector};
-use weir_port::RxQueue;
+use weir_port::{LONGEST_FRAME, RxQueue};
 
 use crate::lent::LentSet;
 use crate::socket::Socket;
@@ -32,14 +35,26 @@ pub(crate) struct Receiver {
     level: usize,
     zero_copy: bool,
     sleeps: u32,
+    /// A frame of several descriptors whose last has not come yet.
+    open: Open,
     socket: Arc<Socket>,
+}
+
+/// Where the ring is within a frame of several descriptors.
+enum Open {
+    /// Between two frames.
+    No,
+    /// In a frame of which this has come.
+    Frame(Pkt),
+    /// In a frame that is left out: too long, or damaged.
+    Skipped,
 }
 
 impl Receiver {
     /// The half over these rings, with `level` chunks in the kernel's hands as far as there are any.
     pub(crate) fn new(ring: Consumer<Descriptor>, fill: Producer<u64>, level: usize, zero_copy: bool, socket: Arc<Socket>) -> Receiver {
         let lent = LentSet::new(socket.pool().chunks());
-        let mut receiver = Receiver { ring, fill, lent, level, zero_copy, sleeps: 0, socket };
+        let mut receiver = Receiver { ring, fill, lent, level, zero_copy, sleeps: 0, open: Open::No, socket };
         let pool = receiver.socket.pool().clone();
         receiver.give(level, || pool.alloc());
         receiver
@@ -78,8 +93,33 @@ impl Receiver {
             // A length that leaves the chunk: keep the chunk noted, so that it comes home at the end.
             self.lent.put(chunk);
         }
-        // Pieces of a longer frame are never asked for; one that came all the same is no frame.
-        packet.filter(|_| descriptor.options & libc::XDP_PKT_CONTD == 0)
+        packet
+    }
+
+    /// A descriptor of a frame that has several; gives the whole frame with the last of them.
+    #[cold]
+    fn join(&mut self, piece: Option<Pkt>, more: bool) -> Option<Pkt> {
+        let open = match (std::mem::replace(&mut self.open, Open::No), piece) {
+            (Open::No, Some(first)) => Open::Frame(first),
+            (Open::Frame(mut head), Some(piece)) => {
+                let fits = head.total_len() + piece.len() <= LONGEST_FRAME;
+                if fits && head.append(piece).is_ok() {
+                    Open::Frame(head)
+                } else {
+                    self.socket.counts().rx.too_long.add(1);
+                    Open::Skipped
+                }
+            }
+            _ => Open::Skipped,
+        };
+        match open {
+            open if more => {
+                self.open = open;
+                None
+            }
+            Open::Frame(whole) => Some(whole),
+            Open::No | Open::Skipped => None,
+        }
     }
 
     fn take_frames(&mut self, to: &mut Vector, most: usize) -> usize {
@@ -87,10 +127,16 @@ impl Receiver {
         if available == 0 {
             return 0;
         }
-        let mut got = 0;
+        let (mut got, mut bad) = (0, 0);
         for _ in 0..available {
             let descriptor = self.ring.pop();
-            if let Some(packet) = self.accept(descriptor) {
+            let mut packet = self.accept(descriptor);
+            bad += u64::from(packet.is_none());
+            let more = descriptor.options & libc::XDP_PKT_CONTD != 0;
+            if more || !matches!(self.open, Open::No) {
+                packet = self.join(packet, more);
+            }
+            if let Some(packet) = packet {
                 packet.prefetch();
                 to.push(packet);
                 got += 1;
@@ -99,8 +145,8 @@ impl Receiver {
         self.ring.release();
         let counts = self.socket.counts();
         counts.rx.packets.add(got as u64);
-        if got < available {
-            counts.rx.bad_descriptors.add((available - got) as u64);
+        if bad > 0 {
+            counts.rx.bad_descriptors.add(bad);
         }
         got
     }
@@ -152,7 +198,7 @@ impl RxQueue for Receiver {
     /// One system call: for the worker's publishing of counters, not for every turn.
     fn missed(&self) -> u64 {
         let [rx_dropped, _, _, rx_ring_full, ..] = self.socket.statistics();
-        rx_dropped + rx_ring_full
+        rx_dropped + rx_ring_full + self.socket.counts().rx.too_long.get()
     }
 }
 

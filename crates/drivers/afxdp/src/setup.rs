@@ -8,7 +8,7 @@
 //! Every error is one sentence with what to do about it.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use weir_buf::{DATA_ROOM, Pool};
@@ -67,12 +67,6 @@ pub(crate) struct Opened {
     pub(crate) program: Program,
     pub(crate) sockets: Vec<Arc<Socket>>,
     pub(crate) mode: &'static str,
-}
-
-/// The longest frame that goes through a device and our memory: its MTU, the Ethernet header and one
-/// VLAN tag.
-pub(crate) fn longest_frame(link: &Link) -> usize {
-    (link.mtu as usize).saturating_add(14 + 4).min(DATA_ROOM)
 }
 
 /// Whatever is needed to find out why the kernel said no.
@@ -160,6 +154,13 @@ impl<'a> Setup<'a> {
 
     /// Enters the sockets into the program's map: from here on frames come.
     fn enter(&self, mut program: Program, queues: Vec<Queue>, mode: &'static str) -> Result<(Opened, Vec<QueuePair>), OpenError> {
+        if self.has_long_frames() && queues.iter().any(|(socket, ..)| !socket.takes_pieces()) {
+            let (device, mtu) = (&self.config.device, self.link.mtu);
+            tracing::warn!(
+                device,
+                "its MTU is {mtu}, but this kernel hands over no frames of more than {DATA_ROOM} bytes: that takes Linux 6.6"
+            );
+        }
         let (mut sockets, mut pairs) = (Vec::new(), Vec::new());
         for (number, (socket, receiver, sender)) in queues.into_iter().enumerate() {
             let receives = number < self.rx_queues;
@@ -193,15 +194,39 @@ impl<'a> Setup<'a> {
         let rings = Rings::new(socket.as_fd(), Sizes { rx: ring, fill: ring * 2, tx: ring, completion: ring * 2 })?;
         sys::set_send_buffer(socket.as_fd(), 16 << 20);
         sys::set_send_budget(socket.as_fd(), ring);
-        let socket = Arc::new(Socket::new(socket, self.pool, longest_frame(&self.link)));
+        let socket = Arc::new(Socket::new(socket, self.pool));
         let level = if (number as usize) < self.rx_queues { level } else { 0 };
         // The chunks are there before the device is asked: zero-copy drivers fill their own rings
         // when the socket is bound.
         let receiver = Receiver::new(rings.rx, rings.fill, level, zero_copy, socket.clone());
         let sender = Sender::new(rings.tx, rings.completion, socket.clone());
         let descriptor = socket.descriptor().ok_or(io::ErrorKind::NotConnected)?;
-        sys::bind(descriptor, self.link.index, number, if zero_copy { libc::XDP_ZEROCOPY } else { libc::XDP_COPY })?;
+        self.bind(&socket, descriptor, number, zero_copy)?;
+        socket.fit(self.link.mtu);
         Ok((socket, receiver, sender))
+    }
+
+    /// Whether frames of the device's MTU, with an Ethernet header and a tag, do not fit one chunk.
+    fn has_long_frames(&self) -> bool {
+        self.link.mtu as usize + 14 + 4 > DATA_ROOM
+    }
+
+    /// Binds a socket, for frames of several descriptors where the kernel has them. A zero-copy driver may not, and is
+    /// asked only if its frames need it.
+    fn bind(&self, socket: &Socket, descriptor: BorrowedFd<'_>, number: u32, zero_copy: bool) -> io::Result<()> {
+        let mode = if zero_copy { libc::XDP_ZEROCOPY } else { libc::XDP_COPY };
+        if !zero_copy || self.has_long_frames() {
+            match sys::bind(descriptor, self.link.index, number, mode | sys::XDP_USE_SG) {
+                Ok(()) => {
+                    socket.allow_pieces();
+                    return Ok(());
+                }
+                // EINVAL: Linux before 6.6 does not know the flag.
+                Err(error) if zero_copy || error.raw_os_error() != Some(libc::EINVAL) => return Err(error),
+                Err(_) => {}
+            }
+        }
+        sys::bind(descriptor, self.link.index, number, mode)
     }
 
     /// Chunks one queue keeps in the kernel's hands: a ring full, two where the driver keeps a ring of

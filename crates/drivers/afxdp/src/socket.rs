@@ -12,7 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use weir_buf::Pool;
+use weir_buf::{DATA_ROOM, Pool};
+use weir_port::LONGEST_FRAME;
 use weir_ring::Padded;
 use weir_ring::counter::Counter;
 
@@ -25,6 +26,7 @@ pub(crate) struct RxCounts {
     pub(crate) packets: Counter,
     pub(crate) no_buffer: Counter,
     pub(crate) bad_descriptors: Counter,
+    pub(crate) too_long: Counter,
     pub(crate) wakeups: Counter,
 }
 
@@ -51,12 +53,13 @@ pub(crate) struct QueueCounts {
 
 impl QueueCounts {
     /// Names and values of Weir's own counters.
-    pub(crate) fn own(&self) -> [(&'static str, u64); 11] {
+    pub(crate) fn own(&self) -> [(&'static str, u64); 12] {
         let (rx, tx) = (&self.rx, &self.tx);
         [
             ("rx_packets", rx.packets.get()),
             ("rx_no_buffer", rx.no_buffer.get()),
             ("rx_bad_descriptors", rx.bad_descriptors.get()),
+            ("rx_too_long", rx.too_long.get()),
             ("rx_wakeups", rx.wakeups.get()),
             ("tx_packets", tx.packets.get()),
             ("tx_ring_full", tx.ring_full.get()),
@@ -84,17 +87,20 @@ pub(crate) struct Socket {
     dead: AtomicBool,
     /// The longest frame that the device takes; its MTU may change while we run.
     longest: AtomicUsize,
+    /// Whether a frame may span several descriptors; known once the socket is bound.
+    pieces: AtomicBool,
     leftovers: Mutex<Vec<LentSet>>,
 }
 
 impl Socket {
-    pub(crate) fn new(descriptor: OwnedFd, pool: &Pool, longest: usize) -> Socket {
+    pub(crate) fn new(descriptor: OwnedFd, pool: &Pool) -> Socket {
         Socket {
             descriptor: Some(descriptor),
             pool: pool.clone(),
             counts: Arc::default(),
             dead: AtomicBool::new(false),
-            longest: AtomicUsize::new(longest),
+            longest: AtomicUsize::new(0),
+            pieces: AtomicBool::new(false),
             leftovers: Mutex::default(),
         }
     }
@@ -125,8 +131,22 @@ impl Socket {
         self.longest.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_longest(&self, bytes: usize) {
-        self.longest.store(bytes, Ordering::Relaxed);
+    /// Whether a frame may span several descriptors.
+    pub(crate) fn takes_pieces(&self) -> bool {
+        self.pieces.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn allow_pieces(&self) {
+        self.pieces.store(true, Ordering::Relaxed);
+    }
+
+    /// Draws from the device's MTU how long a frame may be: with an Ethernet header and one VLAN tag, and within what
+    /// descriptors can say.
+    pub(crate) fn fit(&self, mtu: u32) -> usize {
+        let most = if self.takes_pieces() { LONGEST_FRAME } else { DATA_ROOM };
+        let longest = (mtu as usize).saturating_add(14 + 4).min(most);
+        self.longest.store(longest, Ordering::Relaxed);
+        longest
     }
 
     pub(crate) fn declare_dead(&self) {

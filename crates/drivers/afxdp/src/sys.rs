@@ -11,12 +11,14 @@
 
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use weir_buf::{Pool, STRIDE};
 
+/// A frame may span several descriptors (Linux 6.6; absent from libc).
+pub(crate) const XDP_USE_SG: u16 = 1 << 4;
 /// How many frames one `sendto` may send (Linux 6.17; absent from libc).
 const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 
@@ -332,6 +334,15 @@ pub(crate) fn bind(socket: BorrowedFd<'_>, interface: u32, queue: u32, flags: u1
     let length = size_of::<libc::sockaddr_xdp>() as libc::socklen_t;
     // SAFETY: the kernel reads `length` bytes of `address`, which is that long.
     check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) }).map(drop)
+}
+
+/// Whether this kernel knows frames of several descriptors. It looks at the flags before it looks for the device, and
+/// there is none of that number.
+#[must_use]
+pub fn knows_pieces() -> bool {
+    xdp_socket()
+        .and_then(|socket| bind(socket.as_fd(), i32::MAX as u32, 0, XDP_USE_SG))
+        .is_err_and(|error| error.raw_os_error() == Some(libc::ENODEV))
 }
 
 /// Lets one `sendto` send up to `frames`; where the kernel cannot, it sends 32.

@@ -6,7 +6,8 @@
 //! times, and never waits: what the kernel does not take stays in the ring for the next turn. Without
 //! frames in the ring there is no call at all.
 //!
-//! A frame that spans several chunks is copied together when it fits one, else refused and counted.
+//! A frame that spans several chunks goes out in as many descriptors where the kernel has that (Linux 6.6). One in very
+//! many, or of another pool, is copied together first; one that is too long is refused and counted.
 //!
 //! Runs on the worker that owns the queue. It never waits and allocates nothing but packets.
 
@@ -14,7 +15,7 @@
 
 use std::sync::Arc;
 
-use weir_buf::{Pkt, PktCache, STRIDE, Vector};
+use weir_buf::{DATA_ROOM, Pkt, PktCache, STRIDE, Vector};
 use weir_port::TxQueue;
 
 use crate::lent::LentSet;
@@ -25,6 +26,37 @@ use crate::sys::{self, Consumer, Descriptor, Producer};
 const KERNEL_BATCH: u32 = 32;
 /// An Ethernet header: what is shorter is no frame, and some drivers read that far unasked.
 const SHORTEST: usize = 14;
+
+/// Descriptors of one frame: a socket buffer of the kernel has room for 17 pieces (`MAX_SKB_FRAGS`), a zero-copy device
+/// perhaps for fewer; the longest frame takes five whole chunks.
+const PIECES: usize = 8;
+
+/// Places in the ring that a frame takes at most.
+#[inline(always)]
+fn places(packet: &Pkt) -> usize {
+    if packet.is_chained() || packet.len() > DATA_ROOM { many_places(packet) } else { 1 }
+}
+
+#[cold]
+fn many_places(packet: &Pkt) -> usize {
+    packet.segments().count().min(PIECES).max(packet.total_len().div_ceil(DATA_ROOM))
+}
+
+#[inline(always)]
+fn places_of(packets: &[Pkt]) -> usize {
+    packets.iter().map(places).sum()
+}
+
+/// How many of the first packets fit into so many places.
+#[cold]
+fn fitting_in(mut room: usize, packets: &[Pkt]) -> usize {
+    let fits = |packet: &&Pkt| {
+        let left = room.checked_sub(places(packet));
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    packets.iter().take_while(fits).count()
+}
 
 /// The sending half. Its rings come before the socket, so that they are unmapped before it closes.
 pub(crate) struct Sender {
@@ -62,34 +94,51 @@ impl Sender {
         }
     }
 
-    /// The frame in one chunk of our pool, or `None` when it cannot be sent.
-    #[inline(always)]
-    fn prepare(&mut self, packet: Pkt, cache: &mut PktCache) -> Option<Pkt> {
-        let len = packet.total_len();
-        if len < SHORTEST || len > self.socket.longest() {
-            cache.free(packet);
-            return None;
-        }
-        if packet.is_chained() || !self.socket.pool().holds(&packet) { self.linearise(packet, cache) } else { Some(packet) }
-    }
-
-    #[cold]
-    fn linearise(&mut self, packet: Pkt, cache: &mut PktCache) -> Option<Pkt> {
-        let whole = self.socket.pool().alloc().and_then(|mut whole| {
-            let fits = whole.set_len(packet.total_len());
-            (fits && packet.copy_out(0, whole.data_mut()) == packet.total_len()).then_some(whole)
-        });
-        cache.free(packet);
-        if whole.is_some() {
-            self.socket.counts().tx.linearised.add(1);
-        }
-        whole
-    }
-
     /// Puts one frame into the ring, which has room; `false` when it was refused.
     #[inline(always)]
     fn queue(&mut self, packet: Pkt, cache: &mut PktCache) -> bool {
-        let Some(packet) = self.prepare(packet, cache) else { return false };
+        let len = packet.total_len();
+        if len < SHORTEST || len > self.socket.longest() {
+            cache.free(packet);
+            return false;
+        }
+        if packet.is_chained() || !self.socket.pool().holds(&packet) {
+            return self.queue_odd(packet, cache);
+        }
+        self.put(packet, 0)
+    }
+
+    /// A frame of several chunks, or of another pool.
+    #[cold]
+    fn queue_odd(&mut self, packet: Pkt, cache: &mut PktCache) -> bool {
+        let Some(mut packet) = self.fitting(packet, cache) else { return false };
+        while let Some(rest) = packet.split_first() {
+            self.put(std::mem::replace(&mut packet, rest), libc::XDP_PKT_CONTD);
+        }
+        self.put(packet, 0)
+    }
+
+    /// The frame as descriptors can say it, copied if it must be; `None` when there are no chunks for that.
+    fn fitting(&mut self, packet: Pkt, cache: &mut PktCache) -> Option<Pkt> {
+        let whole = packet.len() >= SHORTEST && packet.segments().all(|piece| !piece.is_empty());
+        if whole && self.socket.takes_pieces() && packet.segments().count() <= PIECES && self.socket.pool().holds(&packet) {
+            return Some(packet);
+        }
+        let pool = self.socket.pool();
+        let read = |at, room: &mut [u8]| {
+            packet.copy_out(at, room);
+        };
+        let copy = Pkt::gather(packet.total_len(), || pool.alloc(), read);
+        cache.free(packet);
+        if copy.is_some() {
+            self.socket.counts().tx.linearised.add(1);
+        }
+        copy
+    }
+
+    /// Lends one chunk to the kernel; `false` when it is no chunk of the pool.
+    #[inline(always)]
+    fn put(&mut self, packet: Pkt, options: u32) -> bool {
         let len = packet.len();
         let Ok((slot, offset)) = self.socket.pool().lend(packet) else { return false };
         let chunk = slot.index() as usize;
@@ -99,7 +148,7 @@ impl Sender {
         let address = base as u64 | ((offset - base) as u64) << shift;
         // SAFETY: the chunk was just lent for this socket and is noted in `lent`, from where it is
         // taken only when the kernel returns it or the socket is closed.
-        unsafe { self.ring.push(Descriptor { address, len: len as u32, options: 0 }) };
+        unsafe { self.ring.push(Descriptor { address, len: len as u32, options }) };
         true
     }
 
@@ -135,16 +184,16 @@ impl TxQueue for Sender {
         if from.is_empty() || self.socket.is_dead() {
             return 0;
         }
-        let wanted = from.len();
-        let mut room = self.ring.room(wanted as u32) as usize;
-        if room < wanted {
+        let (wanted, places) = (from.len(), places_of(from));
+        let mut room = self.ring.room(places as u32) as usize;
+        if room < places {
             // The kernel has had no call since the last turn that filled the ring: let it send now.
             let waiting = self.ring.waiting();
             self.kick(waiting);
             self.reclaim(cache);
-            room = self.ring.room(wanted as u32) as usize;
+            room = self.ring.room(places as u32) as usize;
         }
-        let taken = wanted.min(room);
+        let taken = if room >= places { wanted } else { fitting_in(room, from) };
         let mut queued = 0;
         for packet in from.drain_front(taken) {
             queued += u64::from(self.queue(packet, cache));

@@ -157,7 +157,7 @@ fn a_full_ring_leaves_the_rest() {
     assert_eq!(pool.usage().free, 4096);
 }
 
-/// Chains are copied together when they fit; what is no frame or too long is refused and freed.
+/// Chains go out in pieces, or copied together where the kernel takes none; what is no frame or too long is refused and freed.
 #[test]
 fn odd_packets_are_joined_or_refused() {
     if !can_run() {
@@ -189,7 +189,8 @@ fn odd_packets_are_joined_or_refused() {
     assert_eq!(tx.send(vector, cache), 5);
     tx.flush(cache);
     assert_eq!(peer.collect(3), [whole, frame(8, 60), frame(9, 60)]);
-    assert_eq!((running.counter("tx_refused_q0"), running.counter("tx_linearised_q0"), running.counter("tx_packets_q0")), (2, 2, 3));
+    let copied = if weir_afxdp::knows_pieces() { 1 } else { 2 };
+    assert_eq!((running.counter("tx_refused_q0"), running.counter("tx_linearised_q0"), running.counter("tx_packets_q0")), (2, copied, 3));
     drop(running);
     assert_eq!((pool.usage().free, other.usage().free), (4096, 64));
 }

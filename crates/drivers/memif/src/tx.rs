@@ -125,18 +125,10 @@ fn many_places(packet: &Pkt) -> usize {
 /// A copy of a packet of another pool.
 #[cold]
 fn adopt(packet: &Pkt, pool: &Pool) -> Option<Pkt> {
-    let (mut whole, mut done): (Option<Pkt>, usize) = (None, 0);
-    while done < packet.total_len() {
-        let mut piece = pool.alloc()?;
-        let length = (packet.total_len() - done).min(DATA_ROOM);
-        let _ = piece.set_len(length);
-        done += packet.copy_out(done, piece.data_mut());
-        match &mut whole {
-            Some(head) => head.append(piece).ok()?,
-            None => whole = Some(piece),
-        }
-    }
-    whole
+    let read = |at, room: &mut [u8]| {
+        packet.copy_out(at, room);
+    };
+    Pkt::gather(packet.total_len(), || pool.alloc(), read)
 }
 
 impl Side {

@@ -4,8 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_buf::DATA_ROOM;
-use weir_port::{Capabilities, HardwareCounter, LinkState, OpenError, Port, QueuePair, Source};
+use weir_port::{Capabilities, HardwareCounter, LONGEST_FRAME, LinkState, OpenError, Port, QueuePair, Source};
 use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_wire::MacAddr;
@@ -102,7 +101,7 @@ impl Port for PcapPort {
 
     fn capabilities(&self) -> Capabilities {
         let rx_queues = usize::from(self.receives);
-        Capabilities { driver: "pcap", mode: self.mode.to_owned(), rx_queues, tx_queues: 1, max_frame: DATA_ROOM }
+        Capabilities { driver: "pcap", mode: self.mode.to_owned(), rx_queues, tx_queues: 1, max_frame: LONGEST_FRAME }
     }
 
     fn mac(&self) -> Option<MacAddr> {

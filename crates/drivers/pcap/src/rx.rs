@@ -1,12 +1,12 @@
 //! The receiving side: frames out of a capture file, in its order, as fast as they are asked for.
 //!
-//! What is no whole Ethernet frame of at most one buffer is counted by its reason and left out. A file
+//! What is no whole Ethernet frame, or too long a one, is counted by its reason and left out. A file
 //! that is damaged ends there: said once, and counted.
 
 use std::sync::Arc;
 
-use weir_buf::{DATA_ROOM, Pkt, PktCache, Vector};
-use weir_port::RxQueue;
+use weir_buf::{Pkt, PktCache, Vector};
+use weir_port::{LONGEST_FRAME, RxQueue};
 
 use crate::file::{Captured, ETHERNET, Reader};
 use crate::port::Counts;
@@ -56,7 +56,7 @@ impl Receiver {
             &counts.not_ethernet
         } else if (captured.orig_len as usize) > captured.data.len() {
             &counts.cut
-        } else if captured.data.len() > DATA_ROOM {
+        } else if captured.data.len() > LONGEST_FRAME {
             &counts.too_long
         } else {
             return true;
@@ -66,17 +66,13 @@ impl Receiver {
     }
 
     fn packet(&mut self, captured: Captured, cache: &mut PktCache) -> Option<Pkt> {
-        let Some(mut packet) = cache.alloc() else {
+        let fill = |at, room: &mut [u8]| room.iter_mut().zip(captured.data.iter().skip(at)).for_each(|(to, from)| *to = *from);
+        let packet = Pkt::gather(captured.data.len(), || cache.alloc(), fill);
+        if packet.is_none() {
             self.counts.rx.no_buffer.add(1);
             self.waiting = Some(captured);
-            return None;
-        };
-        if packet.fill(&captured.data) {
-            return Some(packet);
         }
-        self.counts.rx.too_long.add(1);
-        cache.free(packet);
-        None
+        packet
     }
 }
 

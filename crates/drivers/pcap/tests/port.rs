@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use weir_buf::{DATA_ROOM, Hugepages, PktCache, Pool, PoolConfig, Vector};
 use weir_pcap::PcapPort;
 use weir_pcap::file::{Captured, ETHERNET, RAW, Reader, Writer};
-use weir_port::Port;
+use weir_port::{LONGEST_FRAME, Port};
 
 /// A folder that goes with the test.
 struct Folder(PathBuf);
@@ -104,17 +104,27 @@ fn what_is_odd_is_counted_and_left_out() {
     write(
         &input,
         ETHERNET,
-        &[frame(1, 60), (1500, vec![2; 96]), frame(3, DATA_ROOM), frame(4, DATA_ROOM + 1), frame(5, 0), frame(6, 9000)],
+        &[
+            frame(1, 60),
+            (1500, vec![2; 96]),
+            frame(3, DATA_ROOM),
+            frame(4, DATA_ROOM + 1),
+            frame(5, 0),
+            frame(6, LONGEST_FRAME),
+            frame(7, LONGEST_FRAME + 1),
+        ],
     );
     let pool = pool();
     let mut cache = PktCache::new(&pool);
     let mut port = PcapPort::open(Some(&input), None).unwrap();
     let mut rx = port.take_queues().remove(0).rx.unwrap();
     let mut vector = Vector::default();
-    assert_eq!(rx.recv(&mut vector, &mut cache, 256), 3);
+    assert_eq!(rx.recv(&mut vector, &mut cache, 256), 5);
     assert!(rx.is_exhausted());
-    assert_eq!(vector.iter().map(|packet| packet.len()).collect::<Vec<_>>(), [60, DATA_ROOM, 0]);
-    assert_eq!(counters(&port), named(&[("rx_packets", 3), ("rx_cut", 1), ("rx_too_long", 2)]));
+    assert_eq!(vector.iter().map(|packet| packet.total_len()).collect::<Vec<_>>(), [60, DATA_ROOM, DATA_ROOM + 1, 0, LONGEST_FRAME]);
+    let long = vector.last().unwrap();
+    assert_eq!((long.segments().count(), long.segments().collect::<Vec<_>>().concat()), (5, frame(6, LONGEST_FRAME).1));
+    assert_eq!(counters(&port), named(&[("rx_packets", 5), ("rx_cut", 1), ("rx_too_long", 1)]));
 
     let raw = folder.file("raw.pcap");
     write(&raw, RAW, &[frame(1, 60), frame(2, 60)]);

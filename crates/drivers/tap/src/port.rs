@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::io::Errno;
-use weir_buf::DATA_ROOM;
 use weir_netlink::ethtool::Ethtool;
 use weir_netlink::route::{Link, Route};
-use weir_port::{Capabilities, HardwareCounter, LinkState, OpenError, Port, QueuePair, Source};
+use weir_port::{Capabilities, HardwareCounter, LONGEST_FRAME, LinkState, OpenError, Port, QueuePair, Source};
 use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_wire::MacAddr;
@@ -93,7 +92,7 @@ impl TapPort {
             mode: if queues > 1 { "multi-queue".to_owned() } else { "one queue".to_owned() },
             rx_queues: queues,
             tx_queues: queues,
-            max_frame: (link.mtu as usize + 18).min(DATA_ROOM),
+            max_frame: (link.mtu as usize + 18).min(LONGEST_FRAME),
         };
         let queues = descriptors.into_iter().map(Queue::new).collect();
         let name = config.name.clone();
@@ -136,8 +135,10 @@ impl Port for TapPort {
         if std::mem::replace(&mut self.taken, true) {
             return Vec::new();
         }
-        let pair =
-            |queue: &Arc<Queue>| QueuePair { rx: Some(Box::new(Receiver(queue.clone()))), tx: Some(Box::new(Sender(queue.clone()))) };
+        let pair = |queue: &Arc<Queue>| QueuePair {
+            rx: Some(Box::new(Receiver::new(queue.clone(), self.capabilities.max_frame))),
+            tx: Some(Box::new(Sender(queue.clone()))),
+        };
         self.queues.iter().map(pair).collect()
     }
 

@@ -5,9 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
-use weir_buf::DATA_ROOM;
 use weir_netlink::route::{Link, Route};
-use weir_port::OpenError;
+use weir_port::{LONGEST_FRAME, OpenError};
 use weir_wire::MacAddr;
 
 use crate::sys;
@@ -33,13 +32,13 @@ impl TapConfig {
     }
 }
 
-/// What one buffer can take of a frame beside the packet: Ethernet header and one VLAN tag.
-const FRAMING: u32 = 14 + 4;
+/// What the longest frame has beside the packet: Ethernet header and two VLAN tags.
+const FRAMING: u32 = 14 + 2 * 4;
 
 /// The device as it is now, and a descriptor a queue.
 pub(crate) fn open(config: &TapConfig, route: &mut Route) -> Result<(Vec<OwnedFd>, Link), OpenError> {
     let name = &config.name;
-    let longest = DATA_ROOM as u32 - FRAMING;
+    let longest = LONGEST_FRAME as u32 - FRAMING;
     if !(68..=longest).contains(&config.mtu) {
         return Err(OpenError(format!("{name}: an MTU of {} is impossible: use 68 to {longest}", config.mtu)));
     }

@@ -173,7 +173,7 @@ fn several_queues_are_several_descriptors() {
 fn refusals_say_what_to_do() {
     let Some(namespace) = namespace() else { return };
     let refused = |config: &TapConfig| open(&namespace, config).map(drop).unwrap_err().to_string();
-    assert!(refused(&TapConfig { mtu: 9000, ..TapConfig::new("tap0") }).contains("tap0: an MTU of 9000 is impossible: use 68 to 2222"));
+    assert!(refused(&TapConfig { mtu: 9217, ..TapConfig::new("tap0") }).contains("tap0: an MTU of 9217 is impossible: use 68 to 9216"));
     for name in ["", "sixteen-bytes-xx", "a/b", "tap%d", "a b"] {
         assert!(refused(&TapConfig::new(name)).contains("is no name for a device"), "{name:?}");
     }
@@ -188,4 +188,53 @@ fn refusals_say_what_to_do() {
     };
     let error = namespace.run(unprivileged).unwrap().unwrap_err().to_string();
     assert!(error.contains("CAP_NET_ADMIN") && error.contains("root"), "{error}");
+}
+
+/// Frames of one chunk, of several, and the longest, in both directions.
+#[test]
+fn long_frames_come_and_go_whole() {
+    let Some(namespace) = namespace() else { return };
+    let pool = pool();
+    let mut port = open(&namespace, &TapConfig { mac: Some(LINUX), mtu: 9216, ..TapConfig::new("tap0") }).unwrap();
+    assert_eq!(port.capabilities().max_frame, 9234);
+    let index = namespace.route().unwrap().link_by_name("tap0").unwrap().index;
+    namespace.route().unwrap().add_address(index, [10, 7, 0, 1].into(), 24).unwrap();
+    let bind = |port: u16| namespace.run(|| std::net::UdpSocket::bind(("10.7.0.1", port))).unwrap().unwrap();
+    let (socket, answers) = (bind(5000), bind(6000));
+    answers.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let neighbor = ["neighbor", "add", "10.7.0.2", "lladdr", "02:00:00:00:00:bb", "dev", "tap0"];
+    assert!(namespace.command("ip").args(neighbor).status().unwrap().success());
+    let mut pair = port.take_queues().remove(0);
+    let (rx, tx) = (pair.rx.as_deref_mut().unwrap(), pair.tx.as_deref_mut().unwrap());
+    let mut cache = PktCache::new(&pool);
+    let (mut vector, mut out) = (Vector::with_capacity(64), Vector::with_capacity(64));
+    for size in [1, 2197, 2198, 2199, 2200, 4438, 4439, 8972, 9188] {
+        let datagram: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
+        socket.send_to(&datagram, "10.7.0.2:6000").unwrap();
+        wait_for("the frame", || rx.recv(&mut vector, &mut cache, 64) > 0);
+        let packet = vector.pop().unwrap();
+        let frame = packet.segments().collect::<Vec<_>>().concat();
+        assert_eq!((packet.total_len(), &frame[42..]), (42 + size, &datagram[..]));
+        assert_eq!(packet.segments().count(), (42 + size).div_ceil(weir_buf::DATA_ROOM));
+        cache.free(packet);
+        // And back.
+        let ends = Ends {
+            source_mac: OURS,
+            destination_mac: LINUX,
+            source: 0x0a07_0002,
+            destination: 0x0a07_0001,
+            destination_port: 6000,
+            ..Ends::default()
+        };
+        let back = build::udp4(&ends, &datagram);
+        let fill = |at: usize, room: &mut [u8]| room.copy_from_slice(&back[at..at + room.len()]);
+        out.push(weir_buf::Pkt::gather(back.len(), || cache.alloc(), fill).unwrap());
+        assert_eq!(tx.send(&mut out, &mut cache), 1);
+        let mut got = vec![0; 10_000];
+        let len = answers.recv(&mut got).unwrap();
+        assert_eq!(&got[..len], &datagram[..]);
+    }
+    assert_eq!(counter(&port, "rx_too_long_q0"), 0);
+    drop((pair, port, cache));
+    assert_eq!(pool.usage().free, 2048);
 }

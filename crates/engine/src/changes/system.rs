@@ -37,7 +37,7 @@ fn system(config: &Config, memory: &Memory) -> System {
     let huge = kib("HugePages_Free").unwrap_or(0) * kib("Hugepagesize").unwrap_or(0) * 1024;
     System {
         devices: devices(),
-        driver_mtu: ["af-xdp", "tap", "pcap", "generator"].map(|driver| (driver.to_owned(), ONE_BUFFER)).into(),
+        driver_mtu: driver_mtu(),
         socket_obstacles: obstacles(config),
         cores: weir_cpu::allowed_cores().into_iter().filter_map(|core| u16::try_from(core).ok()).collect(),
         memory_available_bytes: kib("MemAvailable").map_or(u64::MAX, |kib| (kib * 1024).saturating_add(own_bytes)),
@@ -45,6 +45,13 @@ fn system(config: &Config, memory: &Memory) -> System {
         bytes_per_buffer: weir_buf::STRIDE as u64,
         pools: u16::try_from(Memory::nodes(config).len().max(1)).unwrap_or(u16::MAX),
     }
+}
+
+/// Drivers that carry less than an interface may be asked for.
+fn driver_mtu() -> BTreeMap<String, u32> {
+    let short = |driver: &str| (driver.to_owned(), ONE_BUFFER);
+    let old_kernel = (!weir_afxdp::knows_pieces()).then(|| short("af-xdp"));
+    old_kernel.into_iter().chain([short("generator")]).collect()
 }
 
 /// `/proc/meminfo` by name; sizes in KiB, counts as they are.

@@ -10,7 +10,7 @@ use weir_buf::{Flags, Pkt};
 use weir_fib::AdjacencyKind;
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::icmp6::{self, Way};
-use weir_wire::mpls::{Guess, Stack, guess};
+use weir_wire::mpls::{Guess, Stack, guess_first};
 use weir_wire::{EtherType, Ipv4Header, Ipv6Header, build, checksum};
 
 use super::{DEEPEST, ENTRY, TTL, stack_of};
@@ -86,7 +86,7 @@ impl MplsError {
     #[inline(never)]
     fn tell(&mut self, cx: &mut Cx<'_, Tables>, packet: &mut Pkt, message: usize) {
         let Some(stack) = stack_of(packet) else { return };
-        let (under, at) = (guess(stack.payload), ETHERNET + stack.bytes().len());
+        let (under, at) = (guess_first(stack.payload, stack.beyond), ETHERNET + stack.bytes().len());
         let is_ip6 = matches!(under, Guess::Ipv6(_));
         if !is_ip6 && !matches!(under, Guess::Ipv4(_)) {
             return;
@@ -117,8 +117,7 @@ fn answer4(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: usize) {
     let _ = made.set_len(ETHERNET + labels + HEADERS + QUOTED + extension);
     let argument = (QUOTED as u32 / 4) << 16 | if KINDS4[message].0 == 3 { packet.meta().argument.min(0xffff) } else { 0 };
     let mut quote = [0; QUOTED + EXTENSION + DEEPEST * ENTRY];
-    let quoted = stack.payload.len().min(usize::from(offender.total_len())).min(QUOTED);
-    quote[..quoted].copy_from_slice(&stack.payload[..quoted]);
+    copy_quote(packet, &stack, usize::from(offender.total_len()), &mut quote);
     write_extension(&mut quote[QUOTED..QUOTED + extension], &stack);
     let (kind, code) = KINDS4[message];
     let ethertype = if along { EtherType::MPLS } else { EtherType::IPV4 };
@@ -147,8 +146,7 @@ fn answer6(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: usize) {
     let has_extension = kind == icmp6::TIME_EXCEEDED;
     let extension = if has_extension { EXTENSION + stack.bytes().len() } else { 0 };
     let mut quote = [0; QUOTED + EXTENSION + DEEPEST * ENTRY];
-    let quoted = stack.payload.len().min(QUOTED);
-    quote[..quoted].copy_from_slice(&stack.payload[..quoted]);
+    let quoted = copy_quote(packet, &stack, QUOTED, &mut quote);
     if has_extension {
         write_extension(&mut quote[QUOTED..QUOTED + extension], &stack);
     }
@@ -171,6 +169,12 @@ fn answer6(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: usize) {
     made.set_l3_offset(ETHERNET);
     made.set_flags(Flags::ORIGINATED);
     cx.originate(made, if along { MPLS_LOOKUP } else { IP6_LOOKUP });
+}
+
+/// Copies what is under the stack, at most `most` bytes and the quotation's; returns how many.
+fn copy_quote(packet: &Pkt, stack: &Stack<'_>, most: usize, quote: &mut [u8]) -> usize {
+    let room = quote.get_mut(..most.min(QUOTED)).unwrap_or(&mut []);
+    packet.copy_out(ETHERNET + stack.bytes().len(), room)
 }
 
 /// Whether the message can go back by itself: there was one label, it does not end here, and the sender has a route,

@@ -6,7 +6,7 @@
 //! tell nothing about a flow and are left out.
 
 use weir_wire::ipv6::Flow;
-use weir_wire::mpls::{Guess, Stack, guess};
+use weir_wire::mpls::{Guess, Stack, guess_first};
 
 use crate::flow_hash4;
 
@@ -28,7 +28,7 @@ pub fn flow_hash_mpls(stack: &Stack<'_>) -> u32 {
     for entry in stack.entries().filter(|entry| !entry.label().is_special()) {
         hash = mix(hash, u64::from(entry.label().0));
     }
-    match guess(stack.payload) {
+    match guess_first(stack.payload, stack.beyond) {
         Guess::Ipv4(header) => {
             let payload = stack.payload.get(header.header_len()..).unwrap_or(&[]);
             hash = mix(hash, u64::from(flow_hash4(header, payload)));

@@ -36,7 +36,9 @@ pub(crate) const DEEPEST: usize = 64;
 
 /// A packet's stack from its top, walked to the bottom; `None` when it has none within the first chunk or the bound.
 pub(crate) fn stack_of(packet: &Pkt) -> Option<Stack<'_>> {
-    mpls::read_stack(packet.data().get(ETHERNET..)?, DEEPEST).ok()
+    let mut stack = mpls::read_stack(packet.data().get(ETHERNET..)?, DEEPEST).ok()?;
+    stack.beyond = packet.total_len().saturating_sub(packet.len());
+    Some(stack)
 }
 
 /// The top entry as a number.

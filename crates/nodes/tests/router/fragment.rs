@@ -82,6 +82,27 @@ fn packets_in_chunks_of_any_size_are_cut_right() {
 }
 
 #[test]
+fn pieces_of_several_chunks_are_cut_right() {
+    for chunk in [333, 1490, 2240] {
+        for mtu in [2227, 2240, 4000, 8999] {
+            let mut router = Router::with_mtu(mtu as u32);
+            for total in [9000, 9216, 65_000] {
+                let frame = of_total(total);
+                if total.div_ceil(chunk) > 64 {
+                    continue;
+                }
+                let mut vector = Vector::default();
+                vector.push(router.packet_cut(&frame, chunk));
+                let sent = router.send_vector(WEST, &mut vector);
+                assert_eq!(sent.len(), (total - 20).div_ceil((mtu - 20) & !7), "no more pieces than needed");
+                let (_, payload, last) = together(&sent, mtu);
+                assert!(last && payload == frame[34..], "{total} bytes in chunks of {chunk} to {mtu}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_fragment_is_cut_again() {
     let mut router = Router::with_mtu(600);
     for (offset, more) in [(0, true), (185, true), (370, false), (6000, true)] {

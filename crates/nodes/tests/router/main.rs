@@ -11,6 +11,7 @@ mod hostile;
 mod icmp;
 mod icmp6;
 mod ip6;
+mod jumbo;
 mod mpls;
 mod nd;
 mod reasons;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use weir_afxdp::{AfxdpConfig, AfxdpPort};
-use weir_buf::{Hugepages, PktCache, Pool, PoolConfig, Vector};
+use weir_buf::{Hugepages, Pkt, PktCache, Pool, PoolConfig, Vector};
 use weir_netlink::lab::{Cable, Lab, Port as End, preflight};
 use weir_netlink::netns::NetNs;
 use weir_port::{OpenError, Port, QueuePair, RxQueue, TxQueue};
@@ -43,6 +43,11 @@ pub(crate) fn pool(chunks: usize) -> Pool {
 /// A lab of a router with the devices `p0`, `p1`, …, each with a cable to `eth0` of a host `h0`, `h1`,
 /// ….
 pub(crate) fn lab(ports: usize, queues: u32) -> Lab {
+    lab_of(ports, queues, 1500)
+}
+
+/// The same with cables of another MTU.
+pub(crate) fn lab_of(ports: usize, queues: u32, mtu: u32) -> Lab {
     let mut lab = Lab::new();
     lab.add_host("router").unwrap();
     for number in 0..ports {
@@ -50,7 +55,7 @@ pub(crate) fn lab(ports: usize, queues: u32) -> Lab {
         lab.add_host(&host).unwrap();
         let one = End::new("router", &format!("p{number}"));
         let mut cable = Cable::new(one, End::new(&host, "eth0"));
-        cable.queues = queues;
+        (cable.queues, cable.mtu) = (queues, mtu);
         lab.connect(&cable).unwrap();
     }
     lab
@@ -89,7 +94,7 @@ impl Running {
         let Running { queues, cache, vector, .. } = self;
         let rx = queues[queue].rx.as_deref_mut().unwrap();
         rx.recv(vector, cache, 256);
-        let frames = vector.iter().map(|packet| packet.data().to_vec()).collect();
+        let frames = vector.iter().map(|packet| packet.segments().collect::<Vec<_>>().concat()).collect();
         cache.free_all(vector.drain());
         frames
     }
@@ -98,9 +103,8 @@ impl Running {
     pub(crate) fn send(&mut self, queue: usize, frames: &[Vec<u8>]) -> usize {
         let Running { queues, cache, vector, .. } = self;
         for frame in frames {
-            let mut packet = cache.alloc().unwrap();
-            assert!(packet.fill(frame));
-            vector.push(packet);
+            let fill = |at: usize, room: &mut [u8]| room.copy_from_slice(&frame[at..at + room.len()]);
+            vector.push(Pkt::gather(frame.len(), || cache.alloc(), fill).unwrap());
         }
         let tx = queues[queue].tx.as_deref_mut().unwrap();
         let taken = tx.send(vector, cache);
@@ -175,7 +179,7 @@ impl Raw {
 
     /// The next frame, if there is one.
     pub(crate) fn receive(&self) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; 4096];
+        let mut bytes = vec![0; 65_536];
         // SAFETY: pointer and length are those of the vector.
         let got = unsafe { libc::recv(self.0.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), 0) };
         (got >= 0).then(|| {
