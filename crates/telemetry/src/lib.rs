@@ -3,8 +3,8 @@
 //! * [`sampler`]: the sFlow tap. One packet in N, chosen at random; costs one subtraction a vector. What becomes
 //!   of a packet that it chose is told where the packet ends.
 //! * [`capture`]: the tap that copies packets for `weir pcap capture`; not attached, it costs nothing.
-//! * [`flows`]: the flow meter's table.
 //! * [`discards`]: the tap that copies what is dropped, within a limit, for sFlow's notifications of discards.
+//! * [`flows`]: the flow meter's table. [`exporter`]: makes IPFIX and NetFlow 9 of its records.
 //! * [`agent`]: reads the samplers' rings and makes sFlow version 5 datagrams.
 //!
 //! The two meet in bounded rings only. An agent that is slow, stuck or dead makes samples vanish,
@@ -16,6 +16,7 @@ pub mod agent;
 pub mod capture;
 mod discard_code;
 pub mod discards;
+pub mod exporter;
 pub mod flows;
 pub mod random;
 pub mod sampler;

@@ -1,0 +1,330 @@
+//! From a flow's record to the octets of a template's fields.
+//!
+//! A record set is a list of IANA's elements, or one of the named ones. Each kind of flow has its own template of it:
+//! what makes no sense for the kind (an IPv4 address for IPv6) is left out. [`Plan`] is what is worked out once;
+//! writing a record is then one walk over its fields.
+
+use weir_flowfmt::ipfix::elements::{by_name, by_number};
+use weir_flowfmt::ipfix::template::{Field, Template};
+use weir_flowfmt::ipfix::{FIRST_DATA_SET, Version};
+
+use crate::flows::FlowRecord;
+use crate::flows::key::{Kind, Parts};
+use crate::flows::record::MPLS;
+
+/// The kinds, in the order of their templates.
+pub const KINDS: [Kind; 3] = [Kind::Ip4, Kind::Ip6, Kind::L2];
+
+const V4: u8 = 1;
+const V6: u8 = 2;
+const L2: u8 = 4;
+const IP: u8 = V4 | V6;
+const ALL: u8 = IP | L2;
+
+/// What can be exported: element, octets, and the kinds of flows that have it.
+const FIELDS: [(u16, u16, u8); 52] = [
+    (1, 8, ALL),
+    (2, 8, ALL),
+    (4, 1, IP),
+    (5, 1, IP),
+    (6, 2, IP),
+    (7, 2, IP),
+    (8, 4, V4),
+    (9, 1, V4),
+    (10, 4, ALL),
+    (11, 2, IP),
+    (12, 4, V4),
+    (13, 1, V4),
+    (14, 4, ALL),
+    (15, 4, V4),
+    (18, 4, V4),
+    (21, 4, ALL),
+    (22, 4, ALL),
+    (25, 8, IP),
+    (26, 8, IP),
+    (27, 16, V6),
+    (28, 16, V6),
+    (29, 1, V6),
+    (30, 1, V6),
+    (31, 4, V6),
+    (32, 2, V4),
+    (52, 1, IP),
+    (53, 1, IP),
+    (56, 6, ALL),
+    (58, 2, ALL),
+    (60, 1, IP),
+    (61, 1, ALL),
+    (62, 16, V6),
+    (63, 16, V6),
+    (70, 3, ALL),
+    (71, 3, ALL),
+    (72, 3, ALL),
+    (73, 3, ALL),
+    (74, 3, ALL),
+    (80, 6, ALL),
+    (89, 1, ALL),
+    (136, 1, ALL),
+    (139, 2, V6),
+    (152, 8, ALL),
+    (153, 8, ALL),
+    (154, 8, ALL),
+    (155, 8, ALL),
+    (156, 8, ALL),
+    (157, 8, ALL),
+    (197, 1, IP),
+    (234, 4, ALL),
+    (243, 2, ALL),
+    (256, 2, L2),
+];
+
+/// Record sets with names.
+pub const NAMED: [(&str, &[u16]); 4] = [
+    ("5-tuple", &[8, 27, 12, 28, 7, 11, 4, 10, 14, 2, 1, 152, 153, 136]),
+    ("l2", &[56, 80, 256, 243, 10, 14, 2, 1, 152, 153, 136]),
+    (
+        "router",
+        &[
+            8, 27, 12, 28, 7, 11, 4, 5, 6, 32, 139, 31, 10, 14, 234, 243, 15, 62, 18, 63, 9, 29, 13, 30, 2, 1, 152, 153, 136, 89, 61, 52,
+            53, 25, 26, 197,
+        ],
+    ),
+    ("mpls", &[70, 71, 72, 8, 27, 12, 28, 7, 11, 4, 10, 14, 2, 1, 152, 153, 136, 89]),
+];
+
+/// Fields that tell flows apart (RFC 7011 4.4).
+const KEYS: [u16; 23] = [4, 5, 7, 8, 10, 11, 12, 14, 27, 28, 31, 32, 56, 58, 60, 61, 70, 80, 89, 139, 234, 243, 256];
+
+/// Why a record set cannot be exported.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FieldError {
+    /// IANA does not know the name.
+    #[error("{0} is neither a record set (5-tuple, l2, router, mpls) nor an information element of IANA")]
+    Unknown(String),
+    /// The meter does not have it.
+    #[error("the meter does not measure {0}")]
+    NotMeasured(String),
+    /// Nothing to export.
+    #[error("a record set needs a field")]
+    Empty,
+}
+
+/// A record set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordSet(Vec<u16>);
+
+impl RecordSet {
+    /// The set that these names stand for: of sets, or of IANA's elements.
+    ///
+    /// # Errors
+    /// When a name is unknown, or nothing that is measured.
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<RecordSet, FieldError> {
+        let mut elements = Vec::new();
+        let mut add = |element: u16| {
+            if !elements.contains(&element) {
+                elements.push(element);
+            }
+        };
+        for name in names {
+            if let Some((_, set)) = NAMED.iter().find(|(set, _)| *set == name) {
+                set.iter().for_each(|element| add(*element));
+                continue;
+            }
+            let element = by_name(name).ok_or_else(|| FieldError::Unknown(name.to_owned()))?;
+            if !FIELDS.iter().any(|(number, ..)| *number == element.number) {
+                return Err(FieldError::NotMeasured(name.to_owned()));
+            }
+            add(element.number);
+        }
+        if elements.is_empty() { Err(FieldError::Empty) } else { Ok(RecordSet(elements)) }
+    }
+
+    /// Octets of the longest template with its set's header: what a message must have room for.
+    #[must_use]
+    pub fn longest_template(&self) -> usize {
+        KINDS.iter().map(|kind| 8 + 4 * self.fields(*kind, Version::Ipfix).count()).max().unwrap_or(0)
+    }
+
+    fn fields(&self, kind: Kind, version: Version) -> impl Iterator<Item = Field> {
+        let bit = match kind {
+            Kind::Ip4 => V4,
+            Kind::Ip6 => V6,
+            Kind::L2 => L2,
+        };
+        self.0.iter().filter_map(move |element| {
+            // Version 9 tells times by its uptime (RFC 3954, 8).
+            let element = match (version, element) {
+                (Version::NetFlow9, 152) => 22,
+                (Version::NetFlow9, 153) => 21,
+                (_, element) => *element,
+            };
+            let (number, length, _) = FIELDS.iter().find(|(number, _, kinds)| *number == element && kinds & bit != 0)?;
+            Some(Field::iana(*number, *length))
+        })
+    }
+}
+
+/// Times of records, for those who read them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Epoch {
+    /// Nanoseconds since 1970 when the router's clock was 0.
+    pub wall: u64,
+    /// The router's clock when the exporter's uptime was 0.
+    pub started: u64,
+}
+
+impl Epoch {
+    fn wall(&self, time: u64) -> u64 {
+        self.wall.saturating_add(time)
+    }
+
+    /// Milliseconds of uptime; wraps, as its field does.
+    pub(super) fn uptime(&self, time: u64) -> u32 {
+        (time.saturating_sub(self.started) / 1_000_000) as u32
+    }
+}
+
+/// A record set worked out for one version: its templates.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    templates: [Template; 3],
+}
+
+impl Plan {
+    /// Templates with numbers from `first` on, at least 256.
+    #[must_use]
+    pub fn new(set: &RecordSet, version: Version, first: u16) -> Plan {
+        let first = first.max(FIRST_DATA_SET);
+        let template = |place: usize| Template::data(first.saturating_add(place as u16), set.fields(KINDS[place], version).collect());
+        Plan { templates: [template(0), template(1), template(2)] }
+    }
+
+    /// The templates that have any field.
+    pub fn templates(&self) -> impl Iterator<Item = &Template> {
+        self.templates.iter().filter(|template| !template.fields.is_empty())
+    }
+
+    /// The template of this kind of flow, if the set has a field for it.
+    #[must_use]
+    pub fn template(&self, kind: Kind) -> Option<&Template> {
+        let place = KINDS.iter().position(|other| *other == kind)?;
+        self.templates.get(place).filter(|template| !template.fields.is_empty())
+    }
+
+    /// Which fields tell flows apart: `flowKeyIndicator` (173), a bit for each of the first 64 fields.
+    #[must_use]
+    pub fn key_indicator(template: &Template) -> u64 {
+        let keys = template.fields.iter().enumerate().take(64).filter(|(_, field)| KEYS.contains(&field.number));
+        keys.fold(0, |bits, (place, _)| bits | 1 << place)
+    }
+
+    /// Writes a record; the number of its template, if there is one for its kind.
+    pub fn write(&self, record: &FlowRecord, epoch: &Epoch, octets: &mut Vec<u8>) -> Option<u16> {
+        let parts = record.key.parts();
+        let template = self.template(parts.kind)?;
+        octets.clear();
+        for field in &template.fields {
+            write_field(field.number, record, &parts, epoch, octets);
+        }
+        Some(template.id)
+    }
+}
+
+fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, to: &mut Vec<u8>) {
+    let (sums, facts) = (&record.sums, &record.facts);
+    let milliseconds = |time| (epoch.wall(time) / 1_000_000).to_be_bytes();
+    let ntp = |time| weir_flowfmt::ipfix::elements::to_ntp(epoch.wall(time));
+    match element {
+        1 => to.extend(sums.octets.to_be_bytes()),
+        2 => to.extend(sums.packets.to_be_bytes()),
+        4 => to.push(parts.protocol),
+        5 => to.push(parts.tos),
+        6 => to.extend(sums.tcp_flags.to_be_bytes()),
+        7 => to.extend(parts.source_port.to_be_bytes()),
+        8 => to.extend(&parts.source[12..]),
+        9 | 29 => to.push(facts.source_prefix),
+        10 => to.extend(parts.input.to_be_bytes()),
+        11 => to.extend(parts.destination_port.to_be_bytes()),
+        12 => to.extend(&parts.destination[12..]),
+        13 | 30 => to.push(facts.destination_prefix),
+        14 => to.extend(parts.output.to_be_bytes()),
+        15 => to.extend(&facts.next_hop[12..]),
+        18 => to.extend(&facts.bgp_next_hop[12..]),
+        21 => to.extend(epoch.uptime(sums.last).to_be_bytes()),
+        22 => to.extend(epoch.uptime(sums.first).to_be_bytes()),
+        25 => to.extend(u64::from(sums.shortest).to_be_bytes()),
+        26 => to.extend(u64::from(sums.longest).to_be_bytes()),
+        27 => to.extend(parts.source),
+        28 => to.extend(parts.destination),
+        31 => to.extend(if parts.label & MPLS == 0 { parts.label } else { 0 }.to_be_bytes()),
+        32 | 139 => to.extend(if matches!(parts.protocol, 1 | 58) { parts.destination_port } else { 0 }.to_be_bytes()),
+        52 => to.push(sums.ttl_low),
+        53 => to.push(sums.ttl_high),
+        56 => to.extend(facts.source_mac_of(parts)),
+        58 | 243 => to.extend(parts.vlan.to_be_bytes()),
+        60 => to.push(parts.kind as u8),
+        // Metered where packets come in.
+        61 => to.push(0),
+        62 => to.extend(facts.next_hop),
+        63 => to.extend(facts.bgp_next_hop),
+        70 => to.extend(&if parts.label & MPLS == 0 { [0; 4] } else { (parts.label & 0x00ff_ffff).to_be_bytes() }[1..]),
+        71..=74 => to.extend(&facts.labels.get(usize::from(element - 71)).copied().unwrap_or(0).to_be_bytes()[1..]),
+        80 => to.extend(facts.destination_mac_of(parts)),
+        89 => to.push(if parts.status == 0 { 64 } else { parts.status }),
+        136 => to.push(sums.reason as u8),
+        152 => to.extend(milliseconds(sums.first)),
+        153 => to.extend(milliseconds(sums.last)),
+        // RFC 7011, 6.1.9: the lowest 11 bits of a fraction that counts microseconds are zero.
+        154 => to.extend((ntp(sums.first) & !0x7ff).to_be_bytes()),
+        155 => to.extend((ntp(sums.last) & !0x7ff).to_be_bytes()),
+        156 => to.extend(ntp(sums.first).to_be_bytes()),
+        157 => to.extend(ntp(sums.last).to_be_bytes()),
+        197 => to.push(sums.fragment),
+        234 => to.extend(u32::from(facts.vrf).to_be_bytes()),
+        256 => to.extend(parts.source_port.to_be_bytes()),
+        other => debug_assert!(by_number(other).is_none(), "a field that nobody writes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever is selected, each template's record has the octets its template says.
+    #[test]
+    fn records_are_as_long_as_their_templates_say() {
+        for version in [Version::Ipfix, Version::NetFlow9] {
+            let every: Vec<&str> = FIELDS.iter().map(|(number, ..)| by_number(*number).unwrap().name).collect();
+            let set = RecordSet::new(every).unwrap();
+            let plan = Plan::new(&set, version, 300);
+            for kind in KINDS {
+                let mut record = FlowRecord::default();
+                record.key = crate::flows::Key::new(&Parts { kind, ..Parts::default() });
+                let mut octets = Vec::new();
+                let id = plan.write(&record, &Epoch::default(), &mut octets).unwrap();
+                let template = plan.template(kind).unwrap();
+                assert_eq!((template.id, template.fixed()), (id, Some(octets.len())), "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn sets_are_named_or_listed() {
+        assert!(NAMED.iter().all(|(name, _)| RecordSet::new([*name]).is_ok()));
+        assert!(FIELDS.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert!(FIELDS.iter().all(|(number, length, _)| by_number(*number).unwrap().kind.size().is_none_or(|size| *length <= size)));
+        let both = RecordSet::new(["5-tuple", "sourceIPv4Address", "forwardingStatus"]).unwrap();
+        assert_eq!(both.0.len(), NAMED[0].1.len() + 1);
+        assert_eq!(RecordSet::new(["nonsense"]), Err(FieldError::Unknown("nonsense".into())));
+        assert_eq!(RecordSet::new(["httpStatusCode"]), Err(FieldError::NotMeasured("httpStatusCode".into())));
+        assert_eq!(RecordSet::new([]), Err(FieldError::Empty));
+        // A set of L2 has nothing but addresses of L2 for IPv4.
+        let plan = Plan::new(&RecordSet::new(["sourceIPv4Address"]).unwrap(), Version::Ipfix, 256);
+        assert!(plan.template(Kind::Ip6).is_none() && plan.templates().count() == 1);
+    }
+
+    #[test]
+    fn keys_are_told() {
+        let template = Template::data(256, vec![Field::iana(8, 4), Field::iana(1, 8), Field::iana(7, 2)]);
+        assert_eq!(Plan::key_indicator(&template), 0b101);
+    }
+}

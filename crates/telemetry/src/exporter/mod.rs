@@ -1,0 +1,257 @@
+//! The exporter: from the workers' rings to collectors, as IPFIX or NetFlow version 9.
+//!
+//! One thread for the whole router takes records from all rings in turn and puts each into a message for each
+//! collector. All workers are one observation domain, so one place numbers everything. A UDP collector is sent to
+//! at once and never waited for. A TCP or TLS collector has a bounded queue and a thread that does nothing but connect and
+//! write: however slow it is, it holds up neither the others nor a worker. What a queue has no room for, and what a
+//! socket refuses, is counted as not sent, in flows, packets and octets, and reported in the options.
+//!
+//! UDP: templates and options go out at the start and every so often. Sequence numbers count the records of messages
+//! that were refused as well, so that the collector sees the gap. TCP: templates once a connection, whose numbers
+//! begin at 0; what was in the queue when a connection broke goes out on the next one.
+//!
+//! * `run`: the thread.  * `session`: one collector.  * `stream`: queue and connection.
+//! * `options`: what is told besides flows.  * [`fields`]: from a record to octets.
+//!
+//! This file is what others see of it: configuration, numbers, and the handle.
+
+pub mod fields;
+mod options;
+mod run;
+mod session;
+mod stream;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use weir_flowfmt::ipfix::Version;
+use weir_ring::Padded;
+use weir_ring::spsc::slots::Reader;
+
+pub use fields::{Epoch, RecordSet};
+pub use run::Exporter;
+
+use crate::flows::{Counts, FlowRecord};
+
+/// How a collector is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Datagrams.
+    Udp,
+    /// A stream in the clear.
+    Tcp,
+    /// A stream in TLS (RFC 7011, 11).
+    Tls(TlsSettings),
+}
+
+/// What TLS needs to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// The name, or address, that the collector's certificate has to have.
+    pub name: String,
+    /// PEM file of the authorities that are trusted.
+    pub roots: PathBuf,
+    /// PEM files of the router's own certificate chain and key, for collectors that ask for it.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// A collector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CollectorConfig {
+    /// Where.
+    pub address: SocketAddr,
+    /// How.
+    pub transport: Transport,
+    /// What is spoken: IPFIX, or NetFlow 9 over UDP.
+    pub version: Version,
+    /// What of each flow.
+    pub records: RecordSet,
+    /// Octets of the longest IP packet on the way.
+    pub mtu: u16,
+    /// Octets of messages that wait for a stream at most.
+    pub queue: usize,
+}
+
+/// What is exported, and to whom.
+#[derive(Clone, Debug)]
+pub struct ExporterConfig {
+    /// The observation domain.
+    pub domain: u32,
+    /// Templates and options are sent again after this time.
+    pub refresh: Duration,
+    /// One packet in so many is metered; 1 is all.
+    pub sampling: u32,
+    /// The meter's timeouts.
+    pub active: Duration,
+    /// The other one.
+    pub idle: Duration,
+    /// What times of records are.
+    pub epoch: Epoch,
+    /// To whom.
+    pub collectors: Vec<CollectorConfig>,
+}
+
+/// Something with a number and a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The number that records have.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+    /// More about it.
+    pub description: String,
+}
+
+/// Who knows what the options tell.
+pub trait Knows: Send + Sync {
+    /// All interfaces.
+    fn interfaces(&self) -> Vec<Named>;
+    /// All tables.
+    fn vrfs(&self) -> Vec<Named>;
+    /// Packets and octets that the meter saw and did not meter.
+    fn ignored(&self) -> (u64, u64);
+}
+
+/// The cold end of a worker's table.
+#[derive(Debug)]
+pub struct FlowSource {
+    /// Where records come out.
+    pub ring: Reader<FlowRecord>,
+    /// What the table counts.
+    pub counts: Arc<Padded<Counts>>,
+}
+
+/// Flows, and what was in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Flow records.
+    pub flows: u64,
+    /// Their packets.
+    pub packets: u64,
+    /// Their octets.
+    pub octets: u64,
+}
+
+impl Load {
+    pub(crate) fn add(&mut self, other: Load) {
+        self.flows += other.flows;
+        self.packets += other.packets;
+        self.octets += other.octets;
+    }
+}
+
+/// What a collector got.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CollectorStats {
+    /// Whether a stream is connected; datagrams always are.
+    pub connected: bool,
+    /// Connections that were made.
+    pub connections: u64,
+    /// Messages that the kernel took.
+    pub messages: u64,
+    /// Octets of them.
+    pub message_octets: u64,
+    /// Data records in them, options included.
+    pub records: u64,
+    /// Flows in them.
+    pub sent: Load,
+    /// Flows that did not go out.
+    pub not_sent: Load,
+    /// Flows of a kind that the record set has no field for.
+    pub left_out: Load,
+    /// Octets that wait in the queue.
+    pub queued: u64,
+    /// Errors.
+    pub errors: u64,
+    /// The last one.
+    pub last_error: Option<String>,
+}
+
+/// What the exporter did so far.
+#[derive(Clone, Debug, Default)]
+pub struct ExporterStats {
+    /// What was taken from the rings.
+    pub taken: Load,
+    /// By collector.
+    pub collectors: Vec<(SocketAddr, CollectorStats)>,
+    /// Nanoseconds that the oldest record waits which is in no message that went out yet.
+    pub oldest: u64,
+}
+
+/// What the exporter's thread and its handle share.
+#[derive(Default)]
+struct Shared {
+    wishes: Mutex<Wishes>,
+    stats: Mutex<ExporterStats>,
+    stop: AtomicBool,
+}
+
+/// What the thread is to take over at its next turn.
+#[derive(Default)]
+struct Wishes {
+    config: Option<ExporterConfig>,
+    sources: Vec<FlowSource>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The exporter's thread from outside. Dropping it stops the exporter.
+pub struct ExporterHandle {
+    shared: Arc<Shared>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl ExporterHandle {
+    /// Takes another configuration. Collectors that stay as they are keep their sessions.
+    pub fn reconfigure(&self, config: ExporterConfig) {
+        lock(&self.shared.wishes).config = Some(config);
+        self.wake();
+    }
+
+    /// Takes records of more workers.
+    pub fn add_sources(&self, sources: Vec<FlowSource>) {
+        lock(&self.shared.wishes).sources.extend(sources);
+        self.wake();
+    }
+
+    /// What it did so far, as of a moment ago.
+    #[must_use]
+    pub fn stats(&self) -> ExporterStats {
+        lock(&self.shared.stats).clone()
+    }
+
+    /// Sends what is still in the rings and the queues, ends, and says what it did in all. A stream that does not
+    /// take its queue within two seconds loses it, counted.
+    #[must_use]
+    pub fn stop(mut self) -> ExporterStats {
+        self.end();
+        self.stats()
+    }
+
+    fn wake(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.wake();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the flow exporter ended by a panic");
+        }
+    }
+}
+
+impl Drop for ExporterHandle {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

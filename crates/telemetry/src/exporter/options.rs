@@ -1,0 +1,109 @@
+//! What is told besides flows (RFC 7011 section 4, RFC 5477): how the meter and the exporter did, how packets were
+//! sampled (also that they were not: collectors drop flows of exporters whose rate they do not know), which fields are
+//! keys, and the names of interfaces and tables. Names have fixed lengths: nfdump 1.7 refuses options of variable ones.
+
+use weir_flowfmt::ipfix::template::{Field, Template};
+
+use super::{Load, Named};
+
+/// Templates of options have numbers from here on.
+const FIRST: u16 = 1024;
+/// Octets of names.
+const NAME: u16 = 32;
+
+/// What the records say.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Numbers {
+    pub(super) domain: u32,
+    pub(super) message_octets: u64,
+    pub(super) messages: u64,
+    pub(super) flows: u64,
+    pub(super) ignored: (u64, u64),
+    pub(super) not_sent: Load,
+    pub(super) sampling: u32,
+    pub(super) timeouts: (u16, u16),
+    /// Milliseconds since 1970.
+    pub(super) started: u64,
+    /// Template and `flowKeyIndicator`.
+    pub(super) keys: Vec<(u16, u64)>,
+    pub(super) interfaces: Vec<Named>,
+    pub(super) vrfs: Vec<Named>,
+}
+
+/// Number of scopes, then fields.
+const TEMPLATES: [(u16, &[(u16, u16)]); 8] = [
+    // 4.1: the metering process; its domain, exportedOctet-, -Message- and -FlowRecordTotalCount.
+    (1, &[(149, 4), (40, 8), (41, 8), (42, 8)]),
+    // 4.2: ignoredPacket- and -OctetTotalCount.
+    (1, &[(149, 4), (164, 8), (165, 8)]),
+    // 4.3: the exporting process; notSentFlow-, -Packet- and -OctetTotalCount.
+    (1, &[(144, 4), (166, 8), (167, 8), (168, 8)]),
+    // 4.4: flowKeyIndicator of a template.
+    (1, &[(145, 2), (173, 8)]),
+    // RFC 5477, 8.2: systematic count-based sampling, so many packets of so many.
+    (1, &[(302, 8), (304, 2), (305, 4), (306, 4)]),
+    (1, &[(10, 4), (82, NAME), (83, NAME)]),
+    (1, &[(234, 4), (236, NAME)]),
+    // flowActiveTimeout, flowIdleTimeout, systemInitTimeMilliseconds.
+    (1, &[(149, 4), (36, 2), (37, 2), (160, 8)]),
+];
+
+/// The templates of all options.
+pub(super) fn templates() -> Vec<Template> {
+    let fields = |fields: &[(u16, u16)]| fields.iter().map(|(number, length)| Field::iana(*number, *length)).collect();
+    TEMPLATES.iter().enumerate().map(|(place, (scopes, list))| Template::options(FIRST + place as u16, *scopes, fields(list))).collect()
+}
+
+/// All records, each with the number of its template.
+pub(super) fn records(numbers: &Numbers) -> Vec<(u16, Vec<u8>)> {
+    let mut records = Vec::new();
+    let mut add = |place: u16, parts: &[&[u8]]| records.push((FIRST + place, parts.concat()));
+    let domain = numbers.domain.to_be_bytes();
+    let long = u64::to_be_bytes;
+    add(0, &[&domain, &long(numbers.message_octets), &long(numbers.messages), &long(numbers.flows)]);
+    add(1, &[&domain, &long(numbers.ignored.0), &long(numbers.ignored.1)]);
+    let lost = numbers.not_sent;
+    add(2, &[&1_u32.to_be_bytes(), &long(lost.flows), &long(lost.packets), &long(lost.octets)]);
+    for (template, indicator) in &numbers.keys {
+        add(3, &[&template.to_be_bytes(), &long(*indicator)]);
+    }
+    // Of N packets one is taken and the space to the next one is N - 1; selector 1, systematic (RFC 5477, 8.2.1).
+    let space = numbers.sampling.saturating_sub(1);
+    add(4, &[&long(1), &1_u16.to_be_bytes(), &1_u32.to_be_bytes(), &space.to_be_bytes()]);
+    for interface in &numbers.interfaces {
+        add(5, &[&interface.number.to_be_bytes(), &name(&interface.name), &name(&interface.description)]);
+    }
+    for vrf in &numbers.vrfs {
+        add(6, &[&vrf.number.to_be_bytes(), &name(&vrf.name)]);
+    }
+    let (active, idle) = numbers.timeouts;
+    add(7, &[&domain, &active.to_be_bytes(), &idle.to_be_bytes(), &long(numbers.started)]);
+    records
+}
+
+/// A name with zeros behind it; what is longer is cut, between two letters.
+fn name(text: &str) -> [u8; NAME as usize] {
+    let mut octets = [0; NAME as usize];
+    let end = text.floor_char_boundary(NAME.into());
+    for (place, octet) in octets.iter_mut().zip(text.bytes().take(end)) {
+        *place = octet;
+    }
+    octets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_as_long_as_their_templates_say() {
+        let named = Named { number: 1, name: "wan".into(), description: "ü".repeat(40) };
+        let numbers =
+            Numbers { keys: vec![(256, 1)], interfaces: vec![named.clone()], vrfs: vec![named], sampling: 1, ..Numbers::default() };
+        let (templates, records) = (templates(), records(&numbers));
+        assert_eq!(records.len(), templates.len());
+        for (template, (id, octets)) in templates.iter().zip(&records) {
+            assert_eq!((template.id, template.fixed()), (*id, Some(octets.len())));
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The exporter's thread: rings in, messages out, templates and options now and then.
+//!
+//! It takes one record from each ring in turn, at most [`BURST`] from each before it looks at clocks and wishes
+//! again. How long it rests depends on how much it found, at most ten milliseconds.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::options::Numbers;
+use super::session::{Moment, Session};
+use super::{CollectorConfig, ExporterConfig, ExporterHandle, ExporterStats, FlowSource, Knows, Load, Shared, lock};
+use crate::flows::FlowRecord;
+
+/// Records taken from each ring before anything else is looked at.
+const BURST: usize = 1024;
+/// Rest when rings fill quickly, when they hold something, and at most.
+const RESTS: (Duration, Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(2), Duration::from_millis(10));
+/// Numbers for whoever asks are at most this old.
+const TELL: Duration = Duration::from_millis(50);
+/// What streams have for their queues at the end.
+const LAST: Duration = Duration::from_secs(2);
+
+/// The exporter.
+pub struct Exporter {
+    config: ExporterConfig,
+    sources: Vec<FlowSource>,
+    sessions: Vec<Session>,
+    knows: Arc<dyn Knows>,
+    shared: Arc<Shared>,
+    taken: Load,
+    tell_at: Instant,
+    options_at: Option<Instant>,
+    rest: Duration,
+}
+
+impl Exporter {
+    /// Starts the exporter's thread. `sources` are the cold ends of the workers' tables.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn start(config: ExporterConfig, sources: Vec<FlowSource>, knows: Arc<dyn Knows>) -> std::io::Result<ExporterHandle> {
+        let (now, shared) = (Instant::now(), Arc::new(Shared::default()));
+        let sessions = config.collectors.iter().map(|collector| Session::new(collector.clone(), config.domain)).collect();
+        let exporter = Exporter {
+            config,
+            sources,
+            sessions,
+            knows,
+            shared: shared.clone(),
+            taken: Load::default(),
+            tell_at: now,
+            options_at: None,
+            rest: RESTS.1,
+        };
+        exporter.tell(now);
+        let thread = std::thread::Builder::new().name("weir-ipfix".into()).spawn(move || exporter.run())?;
+        Ok(ExporterHandle { shared, thread: Some(thread) })
+    }
+
+    fn moment(&self) -> Moment {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let unix = unix.as_secs();
+        // The uptime at that very second: readers of version 9 work out times from the two (RFC 3954, 5.1 and 8).
+        let epoch = &self.config.epoch;
+        let started = epoch.wall.saturating_add(epoch.started) / 1_000_000;
+        Moment { now: Instant::now(), unix: unix as u32, uptime: (unix * 1000).wrapping_sub(started) as u32 }
+    }
+
+    fn run(mut self) {
+        while !self.shared.stop.load(Ordering::Acquire) {
+            self.take_wishes();
+            self.refresh();
+            let fullest = self.drain(BURST);
+            let moment = self.moment();
+            self.sessions.iter_mut().for_each(|session| session.send_old(moment));
+            if moment.now >= self.tell_at {
+                self.tell_at = moment.now + TELL;
+                self.tell(moment.now);
+            }
+            self.rest(fullest);
+        }
+        self.finish();
+    }
+
+    /// Sends what is in the rings at this moment; what workers may still add is not waited for.
+    fn finish(&mut self) {
+        self.take_wishes();
+        self.refresh();
+        let most = self.sources.iter().map(|source| source.ring.len()).max();
+        self.drain(most.unwrap_or(0));
+        let moment = self.moment();
+        let until = moment.now + LAST;
+        self.sessions.iter_mut().for_each(|session| session.end(moment, until));
+        self.tell(moment.now);
+    }
+
+    fn rest(&mut self, fullest: usize) {
+        let (short, usual, most) = RESTS;
+        self.rest = match fullest {
+            0 => (self.rest * 2).clamp(usual, most),
+            1..128 => usual,
+            128..BURST => short,
+            _ => return,
+        };
+        // Whoever wants something unparks.
+        std::thread::park_timeout(self.rest);
+    }
+
+    fn take_wishes(&mut self) {
+        let (config, sources) = {
+            let mut wishes = lock(&self.shared.wishes);
+            (wishes.config.take(), std::mem::take(&mut wishes.sources))
+        };
+        self.sources.extend(sources);
+        let Some(config) = config else { return };
+        let moment = self.moment();
+        let mut old = std::mem::take(&mut self.sessions);
+        for collector in &config.collectors {
+            let same = |session: &Session| session.config == *collector && config.domain == self.config.domain;
+            self.sessions.push(match old.iter().position(same) {
+                Some(place) => old.remove(place),
+                None => Session::new(collector.clone(), config.domain),
+            });
+        }
+        old.iter_mut().for_each(|session| session.end(moment, moment.now));
+        self.options_at = None;
+        self.config = config;
+    }
+
+    /// Templates and options for those whose time it is.
+    fn refresh(&mut self) {
+        let moment = self.moment();
+        // Names are asked for once a second at most, however many collectors there are.
+        if self.options_at.is_some_and(|at| moment.now < at) {
+            return;
+        }
+        self.options_at = Some(moment.now + Duration::from_secs(1).min(self.config.refresh));
+        let numbers = self.numbers();
+        let refresh = self.config.refresh;
+        self.sessions.iter_mut().for_each(|session| session.refresh(moment, refresh, &numbers));
+    }
+
+    fn numbers(&self) -> Numbers {
+        let mut not_sent = Load::default();
+        for counts in self.sources.iter().map(|source| &source.counts) {
+            not_sent.add(Load {
+                flows: counts.unexported.get(),
+                packets: counts.unexported_packets.get(),
+                octets: counts.unexported_octets.get(),
+            });
+        }
+        let seconds = |time: Duration| u16::try_from(time.as_secs()).unwrap_or(u16::MAX);
+        Numbers {
+            domain: self.config.domain,
+            ignored: self.knows.ignored(),
+            not_sent,
+            sampling: self.config.sampling.max(1),
+            timeouts: (seconds(self.config.active), seconds(self.config.idle)),
+            started: self.config.epoch.wall.saturating_add(self.config.epoch.started) / 1_000_000,
+            interfaces: self.knows.interfaces(),
+            vrfs: self.knows.vrfs(),
+            ..Numbers::default()
+        }
+    }
+
+    /// One record from each ring in turn, until all are empty or each was asked `most` times. Returns how many
+    /// the fullest one gave.
+    fn drain(&mut self, most: usize) -> usize {
+        let moment = self.moment();
+        for pass in 0..most {
+            let mut empty = true;
+            for source in &mut self.sources {
+                let (sessions, epoch, taken) = (&mut self.sessions, &self.config.epoch, &mut self.taken);
+                let mut record = |record: &FlowRecord| {
+                    taken.add(Load { flows: 1, packets: record.sums.packets, octets: record.sums.octets });
+                    sessions.iter_mut().for_each(|session| session.record(record, epoch, moment));
+                };
+                empty &= source.ring.pop_with(&mut record).is_none();
+            }
+            if empty {
+                return pass;
+            }
+        }
+        most
+    }
+
+    /// Publishes what was done.
+    fn tell(&self, now: Instant) {
+        let oldest = self.sessions.iter().map(|session| session.waits(now)).max().unwrap_or_default();
+        let of = |session: &Session| -> (std::net::SocketAddr, super::CollectorStats) {
+            let CollectorConfig { address, .. } = session.config;
+            (address, session.stats())
+        };
+        *lock(&self.shared.stats) =
+            ExporterStats { taken: self.taken, collectors: self.sessions.iter().map(of).collect(), oldest: oldest.as_nanos() as u64 };
+    }
+}

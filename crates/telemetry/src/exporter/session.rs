@@ -1,0 +1,300 @@
+//! One collector: its message being filled, its numbers, its transport.
+
+use std::io::{Error, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use weir_flowfmt::ipfix::Version;
+use weir_flowfmt::ipfix::encode::{Fit, MessageBuilder};
+use weir_flowfmt::ipfix::template::Template;
+
+use super::fields::Plan;
+use super::options::{self, Numbers};
+use super::stream::{Link, Message};
+use super::{CollectorConfig, CollectorStats, Epoch, Load, Transport};
+use crate::flows::FlowRecord;
+
+/// A message goes out when its oldest record is so old.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// A socket that failed is made anew after this time.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What a moment is, for all that needs to know.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) now: Instant,
+    /// Seconds since 1970.
+    pub(super) unix: u32,
+    /// Milliseconds.
+    pub(super) uptime: u32,
+}
+
+enum Way {
+    Datagrams(Datagrams),
+    Stream(Link),
+}
+
+/// A collector's session.
+pub(super) struct Session {
+    pub(super) config: CollectorConfig,
+    plan: Plan,
+    builder: MessageBuilder,
+    way: Way,
+    sequence: u32,
+    /// What is in the message, and since when.
+    load: Load,
+    since: Option<Instant>,
+    refresh_at: Option<Instant>,
+    scratch: Vec<u8>,
+    stats: CollectorStats,
+}
+
+impl Session {
+    pub(super) fn new(config: CollectorConfig, domain: u32) -> Session {
+        // RFC 7011, 10.3.3: the message with all headers fits the path.
+        let headers = match (&config.transport, config.address) {
+            (Transport::Udp, SocketAddr::V4(_)) => 28,
+            (Transport::Udp, SocketAddr::V6(_)) => 48,
+            _ => 0,
+        };
+        let most = usize::from(config.mtu).saturating_sub(headers);
+        let way = match config.transport {
+            Transport::Udp => Way::Datagrams(Datagrams { address: config.address, socket: None, retry_at: None, refusal: None }),
+            Transport::Tcp => Way::Stream(Link::start(config.address, None, config.queue)),
+            Transport::Tls(ref tls) => Way::Stream(Link::start(config.address, Some(tls.clone()), config.queue)),
+        };
+        Session {
+            plan: Plan::new(&config.records, config.version, 256),
+            builder: MessageBuilder::new(config.version, domain, most),
+            way,
+            sequence: 0,
+            load: Load::default(),
+            since: None,
+            refresh_at: None,
+            scratch: Vec::new(),
+            stats: CollectorStats::default(),
+            config,
+        }
+    }
+
+    /// Puts a record into the message; sends that first when it is full.
+    pub(super) fn record(&mut self, record: &FlowRecord, epoch: &Epoch, moment: Moment) {
+        let load = Load { flows: 1, packets: record.sums.packets, octets: record.sums.octets };
+        let Some(template) = self.plan.write(record, epoch, &mut self.scratch) else {
+            return self.stats.left_out.add(load);
+        };
+        let mut fit = self.builder.record(template, &self.scratch);
+        if fit == Ok(Fit::Full) {
+            self.send(moment);
+            fit = self.builder.record(template, &self.scratch);
+        }
+        match fit {
+            Ok(Fit::Added) => {
+                self.load.add(load);
+                self.since.get_or_insert(moment.now);
+            }
+            Ok(Fit::Full) => self.stats.not_sent.add(load),
+            Err(error) => {
+                self.stats.not_sent.add(load);
+                (self.stats.errors, self.stats.last_error) = (self.stats.errors + 1, Some(error.to_string()));
+            }
+        }
+    }
+
+    /// How long the oldest record of the message waits.
+    pub(super) fn waits(&self, now: Instant) -> Duration {
+        self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    }
+
+    /// Sends what waited long enough.
+    pub(super) fn send_old(&mut self, moment: Moment) {
+        if self.waits(moment.now) >= PATIENCE {
+            self.send(moment);
+        }
+    }
+
+    /// Sends what is there.
+    pub(super) fn send(&mut self, moment: Moment) {
+        let load = std::mem::take(&mut self.load);
+        self.since = None;
+        if self.builder.is_empty() {
+            return;
+        }
+        let records = self.builder.records();
+        let octets = self.builder.finish(self.sequence, moment.unix, moment.uptime);
+        match &mut self.way {
+            Way::Datagrams(datagrams) => {
+                // The numbers of what did not go out are used up: the collector sees the gap.
+                self.sequence = self.sequence.wrapping_add(if self.config.version == Version::Ipfix { records } else { 1 });
+                let outcome = datagrams.send(octets, moment.now);
+                if let Some(error) = datagrams.refusal.take() {
+                    (self.stats.errors, self.stats.last_error) = (self.stats.errors + 1, Some(error.to_string()));
+                }
+                match outcome {
+                    Ok(()) => {
+                        self.stats.messages += 1;
+                        self.stats.message_octets += octets.len() as u64;
+                        self.stats.records += u64::from(records);
+                        self.stats.sent.add(load);
+                    }
+                    Err(why) => {
+                        self.stats.not_sent.add(load);
+                        self.stats.errors += 1;
+                        self.stats.last_error = why.map(|error| error.to_string()).or(self.stats.last_error.take());
+                    }
+                }
+            }
+            Way::Stream(link) => {
+                if !link.push(Message { octets: octets.to_vec(), records, load }) {
+                    self.stats.not_sent.add(load);
+                }
+            }
+        }
+        self.builder.clear();
+    }
+
+    /// Templates and options, when it is time for them.
+    pub(super) fn refresh(&mut self, moment: Moment, every: Duration, numbers: &Numbers) {
+        if self.refresh_at.is_some_and(|at| moment.now < at) {
+            return;
+        }
+        self.refresh_at = Some(moment.now + every);
+        self.send(moment);
+        let stats = self.stats();
+        let keys: Vec<(u16, u64)> = self.plan.templates().map(|template| (template.id, Plan::key_indicator(template))).collect();
+        let mut numbers =
+            Numbers { keys, message_octets: stats.message_octets, messages: stats.messages, flows: stats.sent.flows, ..numbers.clone() };
+        numbers.not_sent.add(stats.not_sent);
+        let templates: Vec<Template> = self.plan.templates().cloned().chain(options::templates()).collect();
+        if let Way::Stream(_) = self.way {
+            // A connection begins with the templates and what the options say by then; later only options go out.
+            let preamble = self.messages(moment, &templates, &numbers);
+            let first = self.stats().connections == 0;
+            if let Way::Stream(link) = &self.way {
+                link.set_preamble(preamble);
+                if first {
+                    return;
+                }
+            }
+            for message in self.messages(moment, &[], &numbers) {
+                if let Way::Stream(link) = &self.way {
+                    link.push(message);
+                }
+            }
+            return;
+        }
+        for template in &templates {
+            if self.builder.template(template) == Ok(Fit::Full) {
+                self.send(moment);
+                let _ = self.builder.template(template);
+            }
+        }
+        for (id, octets) in options::records(&numbers) {
+            if self.builder.record(id, &octets) == Ok(Fit::Full) {
+                self.send(moment);
+                let _ = self.builder.record(id, &octets);
+            }
+        }
+        self.send(moment);
+    }
+
+    /// Templates and options as messages of their own.
+    fn messages(&mut self, moment: Moment, templates: &[Template], numbers: &Numbers) -> Vec<Message> {
+        let (mut messages, builder) = (Vec::new(), &mut self.builder);
+        builder.clear();
+        let mut close = |builder: &mut MessageBuilder| {
+            if !builder.is_empty() {
+                let records = builder.records();
+                messages.push(Message { octets: builder.finish(0, moment.unix, 0).to_vec(), records, load: Load::default() });
+            }
+            builder.clear();
+        };
+        for template in templates {
+            if builder.template(template) == Ok(Fit::Full) {
+                close(builder);
+                let _ = builder.template(template);
+            }
+        }
+        for (id, octets) in options::records(numbers) {
+            if builder.record(id, &octets) == Ok(Fit::Full) {
+                close(builder);
+                let _ = builder.record(id, &octets);
+            }
+        }
+        close(builder);
+        messages
+    }
+
+    /// What it got so far.
+    pub(super) fn stats(&self) -> CollectorStats {
+        match &self.way {
+            Way::Datagrams(datagrams) => CollectorStats { connected: datagrams.socket.is_some(), ..self.stats.clone() },
+            Way::Stream(link) => {
+                let mut stats = link.stats();
+                stats.not_sent.add(self.stats.not_sent);
+                stats.left_out = self.stats.left_out;
+                stats.errors += self.stats.errors;
+                stats.last_error = stats.last_error.or_else(|| self.stats.last_error.clone());
+                stats
+            }
+        }
+    }
+
+    /// Nothing more comes: a stream has until then to take its queue.
+    pub(super) fn end(&mut self, moment: Moment, until: Instant) {
+        self.send(moment);
+        if let Way::Stream(link) = &mut self.way {
+            link.end(until);
+        }
+    }
+}
+
+/// A UDP socket that never waits: what the kernel does not take now did not go out.
+struct Datagrams {
+    address: SocketAddr,
+    socket: Option<UdpSocket>,
+    retry_at: Option<Instant>,
+    /// That nobody listened when an earlier datagram came.
+    refusal: Option<Error>,
+}
+
+impl Datagrams {
+    /// `Err(None)`: not before the next try.
+    fn send(&mut self, octets: &[u8], now: Instant) -> Result<(), Option<Error>> {
+        let socket = match self.socket.take() {
+            Some(socket) => socket,
+            None if self.retry_at.is_some_and(|at| now < at) => return Err(None),
+            None => connect(self.address).map_err(|error| self.later(now, error))?,
+        };
+        let mut outcome = socket.send(octets);
+        // The echo of an earlier datagram, told instead of sending this one.
+        if let Err(error) = &outcome
+            && error.kind() == ErrorKind::ConnectionRefused
+        {
+            self.refusal = Some(Error::new(error.kind(), error.to_string()));
+            outcome = socket.send(octets);
+        }
+        match outcome {
+            Ok(_) => self.socket = Some(socket),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionRefused) => {
+                self.socket = Some(socket);
+                return Err(Some(error));
+            }
+            Err(error) => return Err(self.later(now, error)),
+        }
+        Ok(())
+    }
+
+    fn later(&mut self, now: Instant, error: Error) -> Option<Error> {
+        self.retry_at = Some(now + RETRY);
+        Some(error)
+    }
+}
+
+fn connect(address: SocketAddr) -> std::io::Result<UdpSocket> {
+    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.set_nonblocking(true)?;
+    socket.connect(address)?;
+    Ok(socket)
+}
