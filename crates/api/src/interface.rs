@@ -96,6 +96,8 @@ pub enum InterfaceKind {
     Loopback,
     /// The routed end of a bridge domain.
     Bvi,
+    /// What comes out of a pseudowire.
+    Pseudowire,
 }
 
 impl std::fmt::Display for InterfaceKind {
@@ -106,6 +108,7 @@ impl std::fmt::Display for InterfaceKind {
             Self::SubInterface => "sub-interface",
             Self::Loopback => "loopback",
             Self::Bvi => "bvi",
+            Self::Pseudowire => "pseudowire",
         })
     }
 }

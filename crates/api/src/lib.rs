@@ -42,6 +42,7 @@ pub mod metrics;
 mod mpls;
 mod openapi;
 mod page;
+mod pseudowire;
 mod reference;
 mod router;
 mod runtime;
@@ -78,6 +79,7 @@ pub use interface::{Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic
 pub use memif::{Memif, MemifDisconnects, MemifRole, Memifs};
 pub use mpls::{LabelMode, LabelReply, MplsFib};
 pub use page::{Destinations, InterfaceQuery, NeighborKey, NeighborQuery, NotAPlace, Page, RouteKey, RouteQuery};
+pub use pseudowire::{Pseudowire, Pseudowires};
 pub use reference::reference;
 pub use router::{Clear, Cleared, Router};
 pub use runtime::{DropCounter, Errors, IdleMode, NodeRuntime, Runtime, Severity, Totals, WorkerRuntime};

@@ -10,7 +10,8 @@ use crate::{
     AclQuery, Acls, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream,
     Captures, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors, EventBus, FibSummary,
     Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, L2fib, L2fibQuery, Memifs, MplsFib, NeighborQuery, Neighbors,
-    RevisionText, RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    Pseudowires, RevisionText, RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest,
+    Version,
 };
 
 /// A router as the API sees it.
@@ -61,6 +62,11 @@ pub trait Router: Send + Sync + 'static {
     fn l2fib_where(&self, query: &L2fibQuery) -> Result<L2fib, ApiError> {
         let _ = query;
         Err(ApiError::not_available("stations of bridge domains"))
+    }
+
+    /// All pseudowires.
+    fn pseudowires(&self) -> Result<Pseudowires, ApiError> {
+        Err(ApiError::not_available("pseudowires"))
     }
 
     /// All bonds with their members.

@@ -26,6 +26,8 @@ fn what_the_router_says_is_what_the_client_reads() {
     let everything = L2fibQuery { bridge: None, after: None, most: 100 };
     assert_eq!(client.l2fib(None).unwrap(), router.l2fib_where(&everything).unwrap());
     assert_eq!(client.bonds(None).unwrap(), router.bonds().unwrap());
+    assert_eq!(client.pseudowires(None).unwrap(), router.pseudowires().unwrap());
+    assert_eq!(client.pseudowires(Some("wan")).unwrap().pseudowires.len(), 1);
     assert_eq!(client.mpls_fib(None).unwrap(), router.mpls_fib(None, None, 100).unwrap());
     assert_eq!(client.mpls_fib(Some(17)).unwrap().labels.iter().map(|entry| entry.label).collect::<Vec<_>>(), [17]);
     assert_eq!(client.memif(None).unwrap(), router.memif().unwrap());

@@ -120,6 +120,13 @@ fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
             config.mpls.labels.remove(label);
         }),
         Step::ChangeLabel { label, from, to } => set(config.mpls.labels.get_mut(label)?, from, to),
+        Step::AddPseudowire { name, pseudowire } => when(!config.pseudowires.contains_key(name), || {
+            config.pseudowires.insert(name.clone(), pseudowire.clone());
+        }),
+        Step::RemovePseudowire { name, pseudowire } => when(config.pseudowires.get(name) == Some(pseudowire), || {
+            config.pseudowires.remove(name);
+        }),
+        Step::ChangePseudowire { name, from, to } => set(config.pseudowires.get_mut(name)?, from, to),
         Step::SetSflowSettings { from, to } => set(&mut config.sflow, from, to),
         Step::SetLogLevel { from, to } => set(&mut config.logging.level, from, to),
         Step::NeedsRestart { change } => match change {

@@ -17,6 +17,7 @@ use crate::bridge::{Bridge, SplitHorizon, StaticMac};
 use crate::device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
 use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Urpf, Via, Vrf, is_link_local};
 use crate::mpls::{LabelEntry, TtlMode};
+use crate::pseudowire::{Pseudowire, PseudowireType};
 use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256};
 use crate::settings::{
     Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Role, SflowDirection, SflowEncoding, SflowInterface, Tls,
@@ -167,6 +168,7 @@ impl Dice {
         }
         let reachable = self.addresses(&mut config);
         self.add_loopbacks(&mut config);
+        self.add_pseudowires(&mut config, &reachable);
         self.add_bridges(&mut config);
         cross_connect(&mut config, self.setting(0));
         self.add_bonds(&mut config);
@@ -298,6 +300,33 @@ impl Dice {
         }
     }
 
+    /// Pseudowires in the place of some routes.
+    fn add_pseudowires(&self, config: &mut Config, reachable: &[Reachable]) {
+        let in_default: Vec<_> = reachable.iter().filter(|it| it.vrf.is_none()).cloned().collect();
+        for (index, route) in self.routes.iter().enumerate() {
+            let Some((first, second)) = route.filter(|(first, _)| first % 3 == 1) else { continue };
+            let mut via = told_nobody(via(&in_default, first / 3, second));
+            if let Via::Paths(paths) = &mut via {
+                paths.iter_mut().for_each(|path| path.ttl_mode = TtlMode::default());
+            }
+            let name = format!("pw{index}");
+            let kind = if second.is_multiple_of(3) { PseudowireType::Tagged } else { PseudowireType::Raw };
+            let pseudowire = Pseudowire {
+                local_label: 2000 + u32::from(small(index)) + u32::from(second % 2) * 8,
+                remote_label: 3000 + u32::from(second % 4),
+                via,
+                control_word: first.is_multiple_of(2),
+                kind,
+                vlan: if kind == PseudowireType::Tagged { u16::from(second % 3) } else { 0 },
+            };
+            config.pseudowires.insert(name.clone(), pseudowire);
+            let mtu = if first.is_multiple_of(5) { 2000 } else { 1500 };
+            let state = if second.is_multiple_of(7) { AdminState::Down } else { AdminState::Up };
+            let description = self.text(second / 2);
+            config.interfaces.insert(name, Interface { device: Some(Device::Pseudowire), description, mtu, state, ..Interface::default() });
+        }
+    }
+
     /// Bridge domains of interfaces without addresses.
     fn add_bridges(&self, config: &mut Config) {
         for (index, dice) in self.bridges.iter().enumerate() {
@@ -420,7 +449,8 @@ impl Dice {
                     || config.bridges.values().any(|bridge| bridge.role_of(name).is_some())
             };
             let is_free = |name: &str, it: &Interface| {
-                it.addresses.is_empty() && it.l2xc.is_none() && !it.is_loopback() && it.sub_interface().is_none() && !taken(name)
+                let is_port = !it.is_loopback() && it.sub_interface().is_none() && it.device != Some(Device::Pseudowire);
+                it.addresses.is_empty() && it.l2xc.is_none() && is_port && !taken(name)
             };
             let mtu = if mtu.is_multiple_of(2) { 1500 } else { 2000 };
             let free = config.interfaces.iter_mut().filter(|(name, it)| is_free(name, it) && it.bond.is_none() && it.as_bond().is_none());

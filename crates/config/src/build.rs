@@ -20,6 +20,7 @@ use crate::device::{Device, Memif, Stream};
 use crate::findings::Segment;
 use crate::model::{Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Via, Vrf};
 use crate::mpls::{DEFAULT_TABLE, LabelEntry, TtlMode};
+use crate::pseudowire::Pseudowire;
 use crate::scalar::{MacAddr, decimal};
 use crate::settings::{Api, Buffers, Collector, History, Listen, Logging, Metrics, Sflow, SflowInterface, Tls, Token, Workers};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
@@ -33,6 +34,8 @@ pub(crate) struct Candidate {
     pub(crate) addresses: Vec<AddressItem>,
     pub(crate) routes: Vec<RouteItem>,
     pub(crate) labels: Vec<LabelItem>,
+    /// The ways of pseudowires; all else of them is in `config`.
+    pub(crate) pseudowires: Vec<(String, RouteItem)>,
     pub(crate) neighbors: Vec<NeighborItem>,
 }
 
@@ -145,6 +148,11 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
     for entry in root.value("bondethernets").map_or(&[][..], Node::entries) {
         bond(&entry.key, &entry.value, &mut config);
     }
+    let mut pseudowires = Vec::new();
+    for entry in root.value("pseudowires").map_or(&[][..], Node::entries) {
+        pseudowire(&entry.key, &entry.value, &mut config);
+        pseudowires.push((entry.key.clone().into_owned(), way(0, &entry.value)));
+    }
     // When the MTU of every parent is known.
     for (parent, id, node) in sub_entries(root) {
         let name = SubInterface::name_of(parent, id);
@@ -182,7 +190,7 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
     let routes = items(root, "routes").filter_map(|(item, node)| route(item, node)).collect();
     let neighbors = items(root, "neighbors").filter_map(|(item, node)| neighbor(item, node)).collect();
     let labels = root.value("mpls").map(|mpls| items(mpls, "labels").filter_map(|(item, node)| label(item, node)).collect());
-    Candidate { config, addresses, routes, labels: labels.unwrap_or_default(), neighbors }
+    Candidate { config, addresses, routes, labels: labels.unwrap_or_default(), pseudowires, neighbors }
 }
 
 pub(crate) fn items<'n, 't>(node: &'n Node<'t>, key: &str) -> impl Iterator<Item = (usize, &'n Node<'t>)> {
@@ -402,6 +410,23 @@ fn way(item: usize, node: &Node<'_>) -> RouteItem {
     let via = node.value("via");
     let key = RouteKey { vrf: None, prefix: IpNet::default() };
     RouteItem { item, key, nowhere: via.and_then(Node::text).and_then(Via::of_word), paths: via.map(paths).unwrap_or_default() }
+}
+
+/// A pseudowire, and what makes the interface of its name one.
+fn pseudowire(name: &str, node: &Node<'_>, config: &mut Config) {
+    let interface = config.interfaces.entry(name.to_owned()).or_default();
+    interface.device = Some(Device::Pseudowire);
+    interface.description = interface.description.take().or_else(|| text(node, "description"));
+    let (Some(local_label), Some(remote_label)) = (number(node, "local-label"), number(node, "remote-label")) else { return };
+    let pseudowire = Pseudowire {
+        local_label,
+        remote_label,
+        via: way(0, node).into_via(),
+        control_word: truth(node, "control-word").unwrap_or(true),
+        kind: word(node, "type").unwrap_or_default(),
+        vlan: number(node, "vlan").unwrap_or_default(),
+    };
+    config.pseudowires.insert(name.to_owned(), pseudowire);
 }
 
 fn paths(via: &Node<'_>) -> Vec<(Option<usize>, Path)> {

@@ -58,6 +58,8 @@ pub enum Device {
     /// The share of another interface that its tags say. In the file it stands under that one, in
     /// `sub-interfaces`.
     SubInterface(SubInterface),
+    /// What comes out of a pseudowire. In the file it has a section of its own, `pseudowires`.
+    Pseudowire,
     /// Several other interfaces as one. In the file it has a section of its own, `bondethernets`.
     Bond(Bond),
 }
@@ -80,6 +82,7 @@ impl Device {
             Self::Loopback => "loopback",
             Self::SubInterface(_) => "sub-interface",
             Self::Bond(_) => "bond",
+            Self::Pseudowire => "pseudowire",
         }
     }
 
@@ -94,6 +97,7 @@ impl Device {
             | Self::Generator { .. }
             | Self::Loopback
             | Self::SubInterface(_)
+            | Self::Pseudowire
             | Self::Bond(_) => None,
         }
     }
@@ -103,7 +107,7 @@ impl Device {
     pub fn queues(&self) -> u16 {
         match self {
             Self::AfXdp { queues, .. } | Self::Memif(Memif { queues, .. }) => *queues,
-            Self::Loopback | Self::SubInterface(_) | Self::Bond(_) => 0,
+            Self::Loopback | Self::SubInterface(_) | Self::Bond(_) | Self::Pseudowire => 0,
             _ => 1,
         }
     }
@@ -130,7 +134,7 @@ impl std::fmt::Display for Device {
             }
             Self::SubInterface(sub) => sub.fmt(f),
             Self::Bond(bond) => write!(f, " {bond}"),
-            Self::Null | Self::Loopback => Ok(()),
+            Self::Null | Self::Loopback | Self::Pseudowire => Ok(()),
             Self::Generator { streams } => write!(f, " with {} streams", streams.len()),
         }
     }

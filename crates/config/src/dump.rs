@@ -120,7 +120,7 @@ fn identity(path: &str) -> &'static [&'static str] {
         "bridgedomains.*.split-horizon-groups[]" => &["interface"],
         "bridgedomains.*.static-macs[]" => &["mac"],
         "mpls.labels[]" => &["label"],
-        "routes[].via[]" | "mpls.labels[].via[]" => &["next-hop", "interface"],
+        "routes[].via[]" | "mpls.labels[].via[]" | "pseudowires.*.via[]" => &["next-hop", "interface"],
         "sflow.collectors[]" | "api.listen[]" => &["address", "port"],
         _ => &["name"],
     }

@@ -109,6 +109,8 @@ impl Names {
     pub(crate) const LOOPBACKS: Self = Self::Numbered("loop", 4095);
     /// vppcfg's names of bonds, with its limit.
     pub(crate) const BONDS: Self = Self::Numbered("BondEthernet", 4_294_967_294);
+    /// Names of pseudowires.
+    pub(crate) const PSEUDOWIRES: Self = Self::Numbered("pw", 4_294_967_294);
     /// vppcfg's names of TAPs, with its limit.
     pub(crate) const TAPS: Self = Self::Numbered("tap", 1024);
     /// vppcfg's names of bridge domains, with its limit.
@@ -194,6 +196,7 @@ const TAPS: Kind = Named(Names::TAPS);
 const BRIDGES: Kind = Named(Names::BRIDGES);
 const SUB_INTERFACES: Kind = Named(Names::SubInterface);
 const BONDS: Kind = Named(Names::BONDS);
+const PSEUDOWIRES: Kind = Named(Names::PSEUDOWIRES);
 
 /// The drivers a device can have.
 pub(crate) const DRIVERS: &[&str] = &["af-xdp", "tap", "pcap", "memif", "null", "generator"];
@@ -400,6 +403,24 @@ pub(crate) static KEYS: &[Key] = &[
     key("mpls.labels[].lookup", TableName, "", "red", "The table that looks packets up by their address once the label, which must be their last, is off: the name of a VRF, or `default`, which it is when both this and `via` are absent."),
     key("mpls.labels[].ttl-mode", Word(&["uniform", "pipe", "short-pipe"]), "uniform", "pipe", "What becomes of time to live and traffic class where the label is taken off: carried over to what is under it, or not (RFC 3443)."),
 
+    key("pseudowires", PSEUDOWIRES, "{}", "{pw0: {local-label: 1000, remote-label: 2000, via: 192.0.2.254}}", "Ethernet pseudowires over MPLS (RFC 4448), `pw0` to `pw4294967294`. Each is an interface of the same name; an entry under `interfaces`, without `device`, sets its MTU, cross connect and all else. So it is an end of a cross connect, a member of a bridge domain, or routed. The interfaces that carry it need `mpls`."),
+    key("pseudowires.*", Section, "", "{local-label: 1000, remote-label: 2000, via: 192.0.2.254}", "One pseudowire."),
+    key("pseudowires.*.description", Text(255), "", "customer 7", "Free text for people; a description under `interfaces` goes before it."),
+    key("pseudowires.*.local-label", Whole(16, 1_048_575), REQUIRED, "1000", "The label of frames that come in, which no entry of `mpls.labels` and no other pseudowire has."),
+    key("pseudowires.*.remote-label", Whole(16, 1_048_575), REQUIRED, "2000", "The label that the far end has for it, pushed below those of `via`."),
+    key("pseudowires.*.via", Via, REQUIRED, "192.0.2.254", "The way to the far end: a next hop, a list of several that share the flows, or `blackhole`. The labels of a next hop are those of the label path to the far end; none where the next hop is the far end itself."),
+    key("pseudowires.*.via[]", Section, "", "{next-hop: 192.0.2.254, labels: [100]}", "One next hop."),
+    key("pseudowires.*.via[].next-hop", Neighbor, REQUIRED, "192.0.2.254", "Its address."),
+    key("pseudowires.*.via[].interface", InterfaceName, "", "xe0", "The interface it is behind; found by its subnet when absent."),
+    key("pseudowires.*.via[].weight", Whole(1, 255), "1", "2", "Its share of the flows beside the others."),
+    key("pseudowires.*.via[].labels", List(0, 15), "[]", "[100]", "Labels of the label path to the far end, outermost first."),
+    key("pseudowires.*.via[].labels[]", Whole(0, 1_048_575), "", "100", "A label: 16 to 1048575, or an explicit null, 0 for IPv4 and 2 for IPv6."),
+    key("pseudowires.*.via[].traffic-class", Whole(0, 7), "", "5", "Traffic class of pushed labels (RFC 5462); the priority of the frame's outer tag when absent."),
+    key("pseudowires.*.via[].entropy-label", Truth, "false", "true", "Whether an entropy label and its indicator are pushed below the outermost label (RFC 6790)."),
+    key("pseudowires.*.control-word", Truth, "true", "false", "Whether a control word (RFC 4385) stands before each frame, at both ends. Without it, a router on the way may take a frame for IP and lead its flow over several paths."),
+    key("pseudowires.*.type", Word(&["raw", "tagged"]), "raw", "tagged", "What both ends have agreed on (RFC 4448 section 4.4.1): frames as they are, or each with a tag of the pseudowire's own."),
+    key("pseudowires.*.vlan", Whole(0, 4094), "0", "100", "VLAN of that tag on frames that are sent, with type `tagged`; received frames lose their outer tag, whichever it is."),
+
     key("neighbors", List(0, 1_000_000), "[]", "[]", "Static ARP and neighbour discovery entries."),
     key("neighbors[]", Section, "", "{interface: xe0, address: 192.0.2.7, mac: 02:00:00:00:00:07}", "One entry."),
     key("neighbors[].interface", InterfaceName, REQUIRED, "xe0", "The interface it is behind."),
@@ -557,6 +578,7 @@ pub(crate) mod tests {
         let parent = row.parent();
         match parent {
             "" if row.name() == "bridgedomains" => "interfaces: {xe0: {}, xe1: {}}\nKEY".to_owned(),
+            "" if row.name() == "pseudowires" => "interfaces: {xe0: {addresses: [192.0.2.1/24]}}\nKEY".to_owned(),
             "" if row.name() == "bondethernets" => "interfaces: {xe0: {}, xe1: {}}\nKEY".to_owned(),
             "bondethernets.*" => "interfaces: {xe0: {}, xe1: {}}\nbondethernets: {BondEthernet0: {KEY}}".to_owned(),
             "" => "KEY".to_owned(),
@@ -621,6 +643,15 @@ pub(crate) mod tests {
                 "interfaces: {xe0: {sflow: true}}\nsflow: {collectors: [{address: 192.0.2.9}], interfaces: {xe0: {KEY}}}".to_owned()
             }
             "sflow.collectors[]" => "sflow: {collectors: [{address: 192.0.2.9, KEY}]}".to_owned(),
+            "pseudowires.*" => {
+                let more = if row.name() == "vlan" { "type: tagged, " } else { "" };
+                let needed = "local-label: 1000, remote-label: 2000, via: 192.0.2.254";
+                format!("interfaces: {{xe0: {{addresses: [192.0.2.1/24]}}}}\npseudowires: {{pw0: {{{needed}, {more}KEY}}}}")
+            }
+            "pseudowires.*.via[]" => {
+                let needed = "local-label: 1000, remote-label: 2000, via: [{next-hop: 192.0.2.254, KEY}]";
+                format!("interfaces: {{xe0: {{addresses: [192.0.2.1/24]}}}}\npseudowires: {{pw0: {{{needed}}}}}")
+            }
             "routes[].via[]" | "mpls.labels[].via[]" => {
                 let labels = if matches!(row.name(), "ttl-mode" | "traffic-class" | "entropy-label") { "labels: [16], " } else { "" };
                 let via = format!("via: [{{next-hop: 192.0.2.254, {labels}KEY}}]");

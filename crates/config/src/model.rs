@@ -20,6 +20,7 @@ use crate::bond::Bond;
 use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::mpls::{Mpls, TtlMode};
+use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, Logging, Sflow, Workers};
 use crate::sub_interface::SubInterface;
@@ -41,6 +42,8 @@ pub struct Config {
     pub routes: BTreeMap<RouteKey, Via>,
     /// Labels and what is done with packets that come with them.
     pub mpls: Mpls,
+    /// Pseudowires by the names of their interfaces.
+    pub pseudowires: BTreeMap<String, Pseudowire>,
     /// Static ARP and neighbour discovery entries.
     pub neighbors: BTreeMap<NeighborKey, MacAddr>,
     /// Prefix lists by name.

@@ -17,6 +17,7 @@
 //! passed, and does something orderly for all others.
 
 mod bridges;
+mod pseudowires;
 mod report;
 
 use std::collections::{BTreeSet, HashMap};
@@ -89,6 +90,7 @@ impl Planner<'_> {
                 self.add(Step::RemoveLabel { label: *label, entry: entry.clone() });
             }
         }
+        self.prune_pseudowires(running, gone, &ground);
         for (key, mac) in &running.neighbors {
             if !(self.wanted.neighbors.contains_key(key) && ground.keeps_neighbor(key)) {
                 self.add(Step::RemoveNeighbor { interface: key.interface.clone(), address: key.address, mac: *mac });
@@ -235,6 +237,7 @@ impl Planner<'_> {
         self.sync_neighbors();
         self.sync_routes();
         self.sync_labels();
+        self.sync_pseudowires();
         self.sync_l2xc();
         self.sync_bridges();
         self.sync_acls();

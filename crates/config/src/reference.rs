@@ -62,6 +62,11 @@ const RULES: &str = "
   the MTU of its bond. A bond is not sampled, its members may be. `load-balance` is for modes `lacp` and `xor`, `lacp-rate` for `lacp`.
 - A member of a bridge domain is an interface with the domain's MTU, without addresses and without cross connect; it is in one
   domain. A BVI is a loopback with the domain's MTU, of one domain. Split-horizon groups and static entries name members.
+- An interface called `pwN` has an entry under `pseudowires` or a `device`, not both; it has no queues, no sub-interfaces, is in no bond,
+  and is not sampled. A label of this end is that of one pseudowire and of no entry of `mpls.labels`. The next hops of a pseudowire are
+  behind other kinds of interfaces. `vlan` is for type `tagged`.
+- Labels are pushed that have no meaning of their own: 16 and above, or an explicit null. `ttl-mode`, `traffic-class` and `entropy-label` are
+  said of paths with `labels`. An interface with `mpls` is not cross-connected, no member of a bond or bridge domain, and exact in its tags.
 - Of each `id` at a memif `socket` there is one master and one slave at most. No memif meets at the API's socket. A master's
   socket lies in a folder that is there (under the systemd unit: `/run/weir`, the only one that it may write to).
 - `rx-queue-workers` names workers that run, for at most as many queues as the device serves.

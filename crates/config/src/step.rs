@@ -20,6 +20,7 @@ use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bridge::{Bridge, BridgeRole, StaticMac};
 use crate::model::{AdminState, Interface, RouteKey, RouterAdvertisements, Urpf, Via, Vrf};
 use crate::mpls::LabelEntry;
+use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, Collector, History, LogFormat, LogLevel, Sflow, Workers};
 
@@ -346,6 +347,29 @@ pub enum Step {
         /// Where it leads from now on.
         to: Via,
     },
+    /// Bind a pseudowire's interface to its labels.
+    AddPseudowire {
+        /// The interface.
+        name: String,
+        /// Its labels and the way to the far end.
+        pseudowire: Pseudowire,
+    },
+    /// Take the labels of a pseudowire away; its interface stays.
+    RemovePseudowire {
+        /// The interface.
+        name: String,
+        /// Its labels and the way as they were.
+        pseudowire: Pseudowire,
+    },
+    /// Lead a pseudowire elsewhere, without a moment in which it is missing.
+    ChangePseudowire {
+        /// The interface.
+        name: String,
+        /// The way as it was.
+        from: Pseudowire,
+        /// The way from now on; the label of its own is the same.
+        to: Pseudowire,
+    },
     /// Change the settings of the sFlow sampler and agent.
     SetSflowSettings {
         /// The old settings.
@@ -479,6 +503,7 @@ impl Step {
             | Self::SetBond { to: None, .. }
             | Self::SetUrpf { to: None, .. }
             | Self::RemoveLabel { .. }
+            | Self::RemovePseudowire { .. }
             | Self::SetMpls { to: false, .. }
             | Self::SetSflow { to: false, .. } => Phase::Prune,
             Self::CreateInterface { .. }
@@ -526,6 +551,9 @@ impl Step {
             Self::AddLabel { .. } => "add-label",
             Self::RemoveLabel { .. } => "remove-label",
             Self::ChangeLabel { .. } => "change-label",
+            Self::AddPseudowire { .. } => "add-pseudowire",
+            Self::RemovePseudowire { .. } => "remove-pseudowire",
+            Self::ChangePseudowire { .. } => "change-pseudowire",
             Self::AddNeighbor { .. } => "add-neighbor",
             Self::RemoveNeighbor { .. } => "remove-neighbor",
             Self::ChangeNeighbor { .. } => "change-neighbor",
@@ -568,6 +596,9 @@ impl Step {
             | Self::RemoveStaticMac { bridge, .. } => format!("bridge domain {bridge}"),
             Self::SetPrefixList { name, .. } => format!("prefix list {name}"),
             Self::SetAccessList { name, .. } => format!("acl {name}"),
+            Self::AddPseudowire { name, .. } | Self::RemovePseudowire { name, .. } | Self::ChangePseudowire { name, .. } => {
+                format!("pseudowire {name}")
+            }
             Self::AddLabel { label, .. } | Self::RemoveLabel { label, .. } | Self::ChangeLabel { label, .. } => format!("label {label}"),
             Self::AddNeighbor { interface, address, .. }
             | Self::RemoveNeighbor { interface, address, .. }
@@ -616,6 +647,9 @@ impl Step {
             Self::AddLabel { label, entry } => Self::RemoveLabel { label, entry },
             Self::RemoveLabel { label, entry } => Self::AddLabel { label, entry },
             Self::ChangeLabel { label, from, to } => Self::ChangeLabel { label, from: to, to: from },
+            Self::AddPseudowire { name, pseudowire } => Self::RemovePseudowire { name, pseudowire },
+            Self::RemovePseudowire { name, pseudowire } => Self::AddPseudowire { name, pseudowire },
+            Self::ChangePseudowire { name, from, to } => Self::ChangePseudowire { name, from: to, to: from },
             Self::AddNeighbor { interface, address, mac } => Self::RemoveNeighbor { interface, address, mac },
             Self::RemoveNeighbor { interface, address, mac } => Self::AddNeighbor { interface, address, mac },
             Self::ChangeNeighbor { interface, address, from, to } => Self::ChangeNeighbor { interface, address, from: to, to: from },
@@ -712,6 +746,9 @@ impl fmt::Display for Step {
             Self::AddLabel { label, entry } => write!(f, "add label {label} {entry}"),
             Self::RemoveLabel { label, entry } => write!(f, "remove label {label} {entry}"),
             Self::ChangeLabel { label, from, to } => write!(f, "change label {label} {from} -> {to}"),
+            Self::AddPseudowire { name, pseudowire } => write!(f, "add pseudowire {name} {pseudowire}"),
+            Self::RemovePseudowire { name, pseudowire } => write!(f, "remove pseudowire {name} {pseudowire}"),
+            Self::ChangePseudowire { name, from, to } => write!(f, "change pseudowire {name} {from} -> {to}"),
             Self::AddNeighbor { interface, address, mac } => {
                 write!(f, "add neighbor {address} {mac} on interface {interface}")
             }

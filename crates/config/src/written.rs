@@ -18,6 +18,7 @@ use crate::device::Device;
 use crate::keys::Names;
 use crate::model::{AdminState, Config, Interface, NeighborKey, RouteKey, Via, Vrf, is_false};
 use crate::mpls::Mpls;
+use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, Logging, Sflow, Workers};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
@@ -42,6 +43,8 @@ pub(crate) struct Written {
     routes: BTreeMap<RouteKey, Via>,
     #[serde(skip_serializing_if = "Mpls::is_empty")]
     mpls: Mpls,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pseudowires: BTreeMap<String, PseudowireSection>,
     #[serde(with = "lists::neighbors")]
     neighbors: BTreeMap<NeighborKey, MacAddr>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -184,6 +187,16 @@ struct BondSection {
     bond: Bond,
 }
 
+/// An entry of `pseudowires`.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct PseudowireSection {
+    #[serde(default, skip_serializing)]
+    description: Option<String>,
+    #[serde(flatten)]
+    pseudowire: Pseudowire,
+}
+
 /// The Linux end of a TAP.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -204,6 +217,7 @@ impl From<Config> for Written {
             vrfs,
             routes,
             mpls,
+            pseudowires,
             neighbors,
             prefix_lists,
             access_lists,
@@ -213,6 +227,7 @@ impl From<Config> for Written {
             logging,
             history,
         } = config;
+        let section = |(name, pseudowire)| (name, PseudowireSection { description: None, pseudowire });
         let (prefixlists, acls) = (prefix_lists, access_lists);
         let mut written = Self {
             bridgedomains: bridges,
@@ -220,6 +235,7 @@ impl From<Config> for Written {
             vrfs,
             routes,
             mpls,
+            pseudowires: pseudowires.into_iter().map(section).collect(),
             neighbors,
             prefixlists,
             acls,
@@ -259,6 +275,12 @@ impl Written {
                 let Interface { description, mac, mtu, vrf, addresses, mpls, .. } = interface;
                 self.loopbacks.insert(name, Loopback { description, mac, mtu, vrf, addresses, mpls });
             }
+            Some(Device::Pseudowire) => {
+                let rest = Interface { device: None, ..interface };
+                if rest != Interface::default() {
+                    self.interfaces.entry(name).or_default().interface = rest;
+                }
+            }
             Some(Device::Bond(bond)) => {
                 let section = BondSection { description: None, mac: interface.mac, interfaces: BTreeSet::new(), bond };
                 self.bondethernets.insert(name.clone(), section);
@@ -291,6 +313,7 @@ impl From<Written> for Config {
             bridgedomains: bridges,
             vrfs,
             mpls,
+            pseudowires: pseudowire_sections,
             neighbors,
             prefixlists,
             routes,
@@ -332,6 +355,13 @@ impl From<Written> for Config {
                 }
             }
         }
+        let mut pseudowires = BTreeMap::new();
+        for (name, PseudowireSection { description, pseudowire }) in pseudowire_sections {
+            let interface = interfaces.entry(name.clone()).or_default();
+            interface.device = Some(Device::Pseudowire);
+            interface.description = interface.description.take().or(description);
+            pseudowires.insert(name, pseudowire);
+        }
         for (name, loopback) in loopbacks {
             let Loopback { description, mac, mtu, vrf, addresses, mpls } = loopback;
             let device = Some(Device::Loopback);
@@ -350,6 +380,7 @@ impl From<Written> for Config {
             vrfs,
             routes,
             mpls,
+            pseudowires,
             neighbors,
             prefix_lists,
             access_lists,

@@ -194,6 +194,12 @@ impl Control {
                 self.refresh(interface);
                 Ok(())
             }
+            Step::AddPseudowire { name, pseudowire } => self.add_pseudowire(name, pseudowire),
+            Step::ChangePseudowire { name, from, to } => self.change_pseudowire(name, from, to),
+            Step::RemovePseudowire { name, pseudowire } => {
+                self.remove_pseudowire(name, pseudowire);
+                Ok(())
+            }
             Step::AddLabel { label, entry } => self.add_label(*label, entry),
             Step::ChangeLabel { label, from, to } => {
                 self.add_label(*label, to)?;
@@ -245,8 +251,8 @@ impl Control {
         let counters = Arc::new(InterfaceCounters::new(self.workers.len()));
         let glean = self.nexthops.add_adjacency(Adjacency::glean(index, mtu, wanted.mac.map_or(mac.0, |mac| mac.0)));
         let local = self.nexthops.add_adjacency(Adjacency::local(index));
-        // Nothing can take a loopback down but the configuration.
-        let link = LinkState { up: wanted.is_loopback(), speed: 0 };
+        // Nothing can take a loopback or a pseudowire down but the configuration.
+        let link = LinkState { up: wanted.is_loopback() || wanted.device == Some(weir_config::Device::Pseudowire), speed: 0 };
         let attached = Attached {
             index,
             port: None,

@@ -32,6 +32,7 @@ use crate::index::Indexes;
 use crate::labels::WaitingLabel;
 use crate::memory::Memory;
 use crate::neighbors::{Deed, NeighborTable, Place, Said};
+use crate::pseudowires::LivePseudowire;
 use crate::rib::{RouteSource, Table};
 use crate::router::{Due, LogControl};
 use crate::routing::Waiting;
@@ -136,6 +137,8 @@ pub(crate) struct Control {
     pub(crate) waiting_labels: Vec<WaitingLabel>,
     /// By table: the adjacency of labels that end in a lookup there.
     pub(crate) lookup_ends: BTreeMap<u32, u32>,
+    /// Pseudowires that have their labels, by the names of their interfaces.
+    pub(crate) pseudowires: BTreeMap<String, LivePseudowire>,
     /// Interfaces that are out of the master tables and closed once workers do not see them.
     pub(crate) leaving: Vec<Attached>,
     pub(crate) nowhere: Nowhere,
@@ -260,7 +263,9 @@ impl Control {
             features = features.with(Feature::Urpf);
         }
         let sub_interface = wanted.sub_interface().map(|sub| self.tagging(sub));
+        let pseudowire = self.pseudowire_entry(name);
         let (kind, output) = match (sub_interface, wanted.as_bond()) {
+            _ if wanted.device == Some(weir_config::Device::Pseudowire) => (Kind::Pseudowire, Output::Pseudowire),
             (Some(_), _) => (Kind::SubInterface, Output::SubInterface),
             (None, Some(_)) => (Kind::Bond, Output::Bond),
             (None, None) if is_bvi && wanted.is_loopback() => (Kind::Bvi, Output::Bvi),
@@ -293,7 +298,8 @@ impl Control {
                 _ => None,
             }),
             output,
-            can_send: up && (self.can_send(name) || (is_bvi || kind == Kind::Bond) && attached.link.up),
+            can_send: up && (self.can_send(name) || pseudowire.is_some() || (is_bvi || kind == Kind::Bond) && attached.link.up),
+            pseudowire,
             parent: member.or(sub_interface.map(|sub| sub.parent)),
             bond: self.bond_entry(name, wanted, mac),
             sub_interface,

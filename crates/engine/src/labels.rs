@@ -25,8 +25,8 @@ fn ttl_mode(mode: TtlMode) -> weir_fib::TtlMode {
 
 /// A label that waits until workers know its group.
 pub(crate) struct WaitingLabel {
-    label: u32,
-    entry: Entry,
+    pub(crate) label: u32,
+    pub(crate) entry: Entry,
 }
 
 impl Control {

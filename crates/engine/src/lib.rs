@@ -31,6 +31,7 @@ mod memif;
 mod memory;
 mod neighbors;
 mod ports;
+mod pseudowires;
 mod rib;
 mod router;
 mod routing;

@@ -429,6 +429,7 @@ fn make_control(
         waiting_routes: Vec::new(),
         waiting_labels: Vec::new(),
         lookup_ends: BTreeMap::new(),
+        pseudowires: BTreeMap::new(),
         leaving: Vec::new(),
         nowhere,
         neighbors: NeighborTable::default(),

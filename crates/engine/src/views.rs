@@ -233,6 +233,10 @@ impl weir_api::Router for Router {
         Ok(query.narrow(self.control().l2fib_view(query.bridge.as_deref())))
     }
 
+    fn pseudowires(&self) -> Reply<weir_api::Pseudowires> {
+        Ok(self.control().pseudowire_views())
+    }
+
     fn bonds(&self) -> Reply<weir_api::Bonds> {
         Ok(self.control().bond_views())
     }
@@ -587,6 +591,7 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
             Some(weir_config::Device::Loopback) => weir_api::InterfaceKind::Loopback,
             Some(weir_config::Device::Bond(_)) => weir_api::InterfaceKind::Bond,
             Some(weir_config::Device::SubInterface(_)) => weir_api::InterfaceKind::SubInterface,
+            Some(weir_config::Device::Pseudowire) => weir_api::InterfaceKind::Pseudowire,
             _ => weir_api::InterfaceKind::Port,
         },
         parent: wanted.bond.clone().or(wanted.sub_interface().map(|sub| sub.parent.clone())),

@@ -144,6 +144,8 @@ reasons! {
     MplsRouterAlert "mpls-router-alert" Info "A labelled packet for the router's own attention, which nobody here pays.";
     MplsUnknownLabel "mpls-unknown-label" Info "No entry has the packet's top label.";
     MplsNotBottom "mpls-not-bottom" Warning "The label that ends here has others below it.";
+    PseudowireControlWord "pseudowire-control-word" Warning "What came out of the pseudowire does not begin with a control word, which both ends should use.";
+    PseudowireChannel "pseudowire-channel" Info "A message between the ends of a pseudowire, which this router does not speak.";
     MplsBadPayload "mpls-bad-payload" Warning "What lies under the last label is not what it stands for.";
     LoopLimit "loop-limit" Error "The packet went through more nodes than any path has.";
     Stopped "stopped" Info "The router stopped while the packet was inside.";

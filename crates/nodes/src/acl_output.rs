@@ -19,12 +19,13 @@ const PORT_TX: Next = Next(0);
 const SUB_INTERFACE_OUTPUT: Next = Next(1);
 const BVI_OUTPUT: Next = Next(2);
 const BOND_OUTPUT: Next = Next(3);
+const PSEUDOWIRE_OUTPUT: Next = Next(4);
 
 impl Node<Tables> for AclOutput {
     const SPEC: NodeSpec = NodeSpec {
         name: "acl-output",
         about: "Holds packets that go out against the access lists of their interface.",
-        nexts: &["port-tx", "sub-interface-output", "bvi-output", "bond-output"],
+        nexts: &["port-tx", "sub-interface-output", "bvi-output", "bond-output", "pseudowire-output"],
         reasons: &[DropReason::AclDenied, DropReason::TxDown],
     };
 
@@ -52,6 +53,7 @@ impl AclOutput {
             Output::SubInterface => Verdict::to(SUB_INTERFACE_OUTPUT),
             Output::Bvi => Verdict::to(BVI_OUTPUT),
             Output::Bond => Verdict::to(BOND_OUTPUT),
+            Output::Pseudowire => Verdict::to(PSEUDOWIRE_OUTPUT),
         };
         let Some(filter) = &entry.acl_output else { return verdicts.fill(onward) };
         let permitted = self.classifier.ask(filter, cx.worker, packets, |packet| l3_of(packet.data()));

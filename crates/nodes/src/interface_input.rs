@@ -72,7 +72,7 @@ fn past_checks(interface: &Interface, verdict: Verdict) -> Verdict {
 }
 
 /// What an earlier node knew of the packet and what is not true of the frame in it.
-const STALE: Flags = Flags::MULTICAST
+pub(crate) const STALE: Flags = Flags::MULTICAST
     .with(Flags::BROADCAST)
     .with(Flags::HASHED)
     .with(Flags::HELD)
@@ -84,7 +84,7 @@ const STALE: Flags = Flags::MULTICAST
 impl Node<Tables> for InterfaceInput {
     const SPEC: NodeSpec = NodeSpec {
         name: "interface-input",
-        about: "Takes in frames of tunnels, pseudowires and bridges: counts them on their interface and sends each on.",
+        about: "Takes in frames of tunnels and bridges: counts them on their interface and sends each on.",
         nexts: NEXTS,
         reasons: &[
             DropReason::InterfaceDown,

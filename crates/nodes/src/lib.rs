@@ -37,6 +37,9 @@
 //! ip4-lookup ── ip4-rewrite ── mpls-push ───────────────────────────────────────► port-tx
 //! ```
 //!
+//! A label may be a pseudowire's: mpls-lookup takes it off, and pseudowire-input takes in the frame under it, as
+//! interface-input would. What leaves by a pseudowire passes pseudowire-output, which puts the labels on.
+//!
 //! Plain IPv4 goes from eth-input straight to ip4-lookup: ip4-input's check is made on the way. Only
 //! what is odd (options, chains, anything wrong) passes through ip4-input itself.
 //! Mostly it even leaves from eth-input, all in one pass (`ip4_straight.rs`). So does plain IPv6, but for that.
@@ -97,6 +100,8 @@ mod lacp_input;
 mod mpls;
 mod nd_input;
 mod port_tx;
+mod pseudowire_input;
+mod pseudowire_output;
 mod recent;
 mod sub_interface_output;
 mod tables;
@@ -131,7 +136,7 @@ pub mod names {
 
 /// The nodes that [`weir_graph::World::output`] counts from 1, in the order of [`weir_port::interface::Output`]; the one that
 /// stands before any of them comes last.
-const OUTPUTS: &[&str] = &["sub-interface-output", "bvi-output", "bond-output", "acl-output"];
+const OUTPUTS: &[&str] = &["sub-interface-output", "bvi-output", "bond-output", "pseudowire-output", "acl-output"];
 const ACL_OUTPUT: u8 = OUTPUTS.len() as u8;
 
 /// The graph of one worker, nodes in the order of a packet's way, taps not yet added.
@@ -151,6 +156,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(mpls::MplsGlean::default())
         .node(mpls::MplsError::new(icmp))
         .node(mpls::MplsFragment::default())
+        .node(pseudowire_input::PseudowireInput)
         .node(acl_input::AclInput::default())
         .node(ip4_urpf::Ip4Urpf::default())
         .node(ip4_lookup::Ip4Lookup::default())
@@ -160,6 +166,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(ip4_rewrite::Ip4Rewrite)
         .node(ip4_fragment::Ip4Fragment::default())
         .node(mpls::MplsPush)
+        .node(pseudowire_output::PseudowireOutput::default())
         .node(bvi_output::BviOutput)
         .node(sub_interface_output::SubInterfaceOutput)
         .node(ip6_input::Ip6Input)

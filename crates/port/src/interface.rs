@@ -13,6 +13,7 @@ use weir_ring::counter::Counter;
 use weir_wire::{MacAddr, ipv6};
 
 use crate::bond::Bond;
+use crate::pseudowire::Pseudowire;
 use crate::sub_interface::{SubInterface, SubInterfaces};
 
 /// What an interface is.
@@ -28,6 +29,8 @@ pub enum Kind {
     Loopback,
     /// The routed side of a bridge.
     Bvi,
+    /// The end of a pseudowire.
+    Pseudowire,
 }
 
 impl Kind {
@@ -40,6 +43,7 @@ impl Kind {
             Kind::SubInterface => "sub-interface",
             Kind::Loopback => "loopback",
             Kind::Bvi => "bvi",
+            Kind::Pseudowire => "pseudowire",
         }
     }
 }
@@ -84,6 +88,8 @@ pub enum Output {
     Bvi = 2,
     /// bond-output, which chooses a member.
     Bond = 3,
+    /// pseudowire-output, which puts the labels on.
+    Pseudowire = 4,
 }
 
 /// The places on an interface where something can be attached, in the order in which a packet meets
@@ -292,6 +298,8 @@ pub struct Interface {
     pub sub_interfaces: Option<Arc<SubInterfaces>>,
     /// What makes it a bond, if it is one.
     pub bond: Option<Arc<Bond>>,
+    /// What makes it a pseudowire, if it is one.
+    pub pseudowire: Option<Pseudowire>,
     /// Whether frames can be sent: administratively up and its port has a transmit queue.
     pub can_send: bool,
     /// Counters; carried over when the interface changes.
@@ -325,6 +333,7 @@ impl Interface {
             sub_interface: None,
             sub_interfaces: None,
             bond: None,
+            pseudowire: None,
             can_send: false,
             counters,
         }

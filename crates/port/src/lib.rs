@@ -14,6 +14,7 @@ pub mod bond;
 pub mod generator;
 pub mod interface;
 pub mod null;
+pub mod pseudowire;
 mod queue;
 pub mod sub_interface;
 

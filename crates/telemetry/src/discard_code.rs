@@ -36,6 +36,8 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::Ip4BadVersion | R::Ip4BadHeaderLength | R::Ip4BadLength | R::Ip4BadChecksum | R::Ip6BadVersion | R::Ip6BadLength => 275,
         R::NotRouted | R::Ip4Multicast | R::Ip6Multicast | R::Ip4Broadcast => 281,
         R::MplsUnknownLabel | R::MplsNotBottom | R::MplsBadPayload | R::MplsReservedLabel | R::MplsRouterAlert => 282,
+        // What is under the label is not what the two ends agreed on.
+        R::PseudowireControlWord | R::PseudowireChannel => 282,
         R::InterfaceDown | R::TxDown | R::MemberInactive | R::ForwardOff | R::FloodOff => 284,
         R::Ip6RoutingHeader | R::Ip6Option | R::LocalFragment | R::MplsNotEnabled => 285,
         R::ReservedMac | R::SlowProtocol | R::LacpOff => 294,

@@ -72,6 +72,7 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
             output.put(&client.hardware(what.interface.as_deref())?, draw)
         }
         Show::RxPlacement(of) => show_rx_placement(client, of.interface.as_deref(), output),
+        Show::Pseudowire(of) => output.put(&client.pseudowires(of.interface.as_deref())?, render::forwarding::pseudowires),
         Show::Bond(of) => output.put(&client.bonds(of.interface.as_deref())?, render::bond::bonds),
         Show::Lacp(of) => output.put(&client.bonds(of.interface.as_deref())?, render::bond::lacp),
         Show::Memif(of) => output.put(&client.memif(of.interface.as_deref())?, render::memif::memif),

@@ -228,6 +228,10 @@ class Operations:
         """Ends a capture; its reader is told what was captured by then. `DELETE /v1/pcap/{number}`"""
         return self._wire.ask(types.Capture, "DELETE", f"/v1/pcap/{segment(number)}")
 
+    def get_pseudowires(self, *, interface: str | None = None) -> types.Pseudowires:
+        """Pseudowires, their labels and their ways. `GET /v1/pseudowires`"""
+        return self._wire.ask(types.Pseudowires, "GET", "/v1/pseudowires", query={"interface": interface})
+
     def get_routes(
         self,
         *,

@@ -109,6 +109,10 @@ class Router:
         """Which worker serves which receive queue."""
         return self.operations.get_rx_placement(interface=interface)
 
+    def show_pseudowire(self, interface: str | None = None) -> list[types.Pseudowire]:
+        """Pseudowires, their labels and their ways."""
+        return self.operations.get_pseudowires(interface=interface).pseudowires
+
     def show_bond(self, interface: str | None = None) -> list[types.Bond]:
         """Bonds, their members, and where LACP stands."""
         return self.operations.get_bonds(interface=interface).bonds

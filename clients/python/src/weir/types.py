@@ -176,6 +176,8 @@ InterfaceKind: TypeAlias = Literal[
     "loopback",
     # The routed end of a bridge domain.
     "bvi",
+    # What comes out of a pseudowire.
+    "pseudowire",
 ]
 """The kinds of interfaces."""
 
@@ -248,6 +250,17 @@ Severity: TypeAlias = Literal[
     "error",
 ]
 """How bad a drop is."""
+
+
+SflowDirection: TypeAlias = Literal[
+    # Those that come in.
+    "rx",
+    # Those that go out.
+    "tx",
+    # Both.
+    "both",
+]
+"""Which packets of an interface are sampled."""
 
 
 SflowEncoding: TypeAlias = Literal[
@@ -1417,6 +1430,43 @@ class PathReply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pseudowire:
+    """One Ethernet pseudowire."""
+
+    interface: str
+    """Its interface."""
+
+    local_label: int
+    """The label of what comes in."""
+
+    remote_label: int
+    """The label that the far end has for it, innermost on all paths."""
+
+    type: str
+    """`raw`: frames as they are; `tagged`: each with a tag of the pseudowire's own."""
+
+    control_word: bool
+    """Whether a control word stands before each frame."""
+
+    link: UpDown
+    """Whether it is wanted up and some path can carry frames now."""
+
+    paths: list[PathReply]
+    """The ways to the far end, with all labels that are pushed; each flow takes one."""
+
+    vlan: int | None = None
+    """VLAN of that tag."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pseudowires:
+    """All pseudowires."""
+
+    pseudowires: list[Pseudowire]
+    """The pseudowires, in the order of their interfaces."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
     """One applied configuration."""
 
@@ -1583,6 +1633,15 @@ class Sflow:
     samples_lost: int
     """Samples and counter records in one datagram or more that could not be encoded or sent."""
 
+    samples_incomplete: int
+    """Samples sent without an output: what became of their packets was not known in time."""
+
+    discards_sent: int
+    """Discarded packets that were told."""
+
+    discards_dropped: int
+    """Discarded packets that were not told: beyond the limit, or without room. Exact."""
+
     datagrams: int
     """Datagrams that the agent made."""
 
@@ -1620,6 +1679,12 @@ class SflowInterface:
     index: int
     """Its ifIndex."""
 
+    sampling_rate: int
+    """One packet in this many is sampled; 0 = none."""
+
+    direction: SflowDirection
+    """Which of its packets."""
+
     pool: int
     """Packets that could have been sampled: the sample pool."""
 
@@ -1639,6 +1704,12 @@ class SflowSettings:
 
     header_bytes: int
     """Bytes of each sampled packet that are reported."""
+
+    direction: SflowDirection
+    """Which packets of a sampled interface are sampled."""
+
+    drop_limit: int
+    """Discarded packets that are told a second at most; 0 = none."""
 
     encoding: SflowEncoding
     """The form of samples."""

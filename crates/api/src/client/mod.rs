@@ -27,8 +27,8 @@ use crate::client::connect::Target;
 use crate::{
     Acls, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Capture, CaptureRequest, Captures, Clear, Cleared, ConfigChecked,
     ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, FibSummary, Hardware, History,
-    InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, RevisionText, RollbackRequest, Routes, Runtime, RxPlacement,
-    Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, Pseudowires, RevisionText, RollbackRequest, Routes, Runtime,
+    RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 pub use capture::CapturePieces;
 pub use events::{EventRequest, Events};
@@ -154,6 +154,14 @@ impl Client {
     /// See [`ClientError`].
     pub fn rx_placement(&self, interface: Option<&str>) -> Result<RxPlacement, ClientError> {
         self.read("/v1/rx-placement", &[("interface", interface)])
+    }
+
+    /// Pseudowires, their labels and ways; all of them when `interface` is absent.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn pseudowires(&self, interface: Option<&str>) -> Result<Pseudowires, ClientError> {
+        self.read("/v1/pseudowires", &[("interface", interface)])
     }
 
     /// Bonds, their members, and where LACP stands; all of them when `interface` is absent.

@@ -86,6 +86,14 @@ pub(super) fn bonds(router: &dyn Router, request: &Request) -> Text {
     json(&reply)
 }
 
+pub(super) fn pseudowires(router: &dyn Router, request: &Request) -> Text {
+    let OfInterfaceQuery { interface } = query(request)?;
+    must_exist(router, interface.as_deref())?;
+    let mut reply = router.pseudowires()?;
+    reply.pseudowires.retain(|it| interface.as_ref().is_none_or(|name| *name == it.interface));
+    json(&reply)
+}
+
 pub(super) fn memif(router: &dyn Router, request: &Request) -> Text {
     let OfInterfaceQuery { interface } = query(request)?;
     must_exist(router, interface.as_deref())?;

@@ -20,8 +20,8 @@ use crate::ErrorCode::{Conflict, Invalid, NoRoom, NotAvailable, NotFound, Unsupp
 use crate::{
     Acls, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures,
     Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary,
-    Hardware, History, InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, RevisionText, Role, RollbackRequest, Router,
-    Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    Hardware, History, InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, Pseudowires, RevisionText, Role,
+    RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 
 pub(crate) use look::summed_over_workers;
@@ -214,6 +214,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
         .query(parameters::OF_INTERFACE)
         .errors(&[NotFound]),
     get::<Bonds>("/v1/bonds", "Bonds, their members, and where LACP stands.", look::bonds)
+        .query(parameters::OF_INTERFACE)
+        .errors(&[NotFound, NotAvailable]),
+    get::<Pseudowires>("/v1/pseudowires", "Pseudowires, their labels and their ways.", look::pseudowires)
         .query(parameters::OF_INTERFACE)
         .errors(&[NotFound, NotAvailable]),
     get::<Memifs>("/v1/memif", "Shared-memory connections and their peers.", look::memif)

@@ -261,6 +261,27 @@ impl Router for TestRouter {
         Ok(query.narrow(L2fib { stations: (1..=5).flat_map(|last| [station("bd2", last), station("bd1", last)]).collect() }))
     }
 
+    fn pseudowires(&self) -> Result<Pseudowires, ApiError> {
+        let path = PathReply {
+            next_hop: None,
+            interface: Some("lan & co".to_owned()),
+            weight: 1,
+            adjacency: Adjacency::Complete,
+            labels: vec![100, 2000],
+        };
+        let pseudowire = |interface: &str, paths| Pseudowire {
+            interface: interface.to_owned(),
+            local_label: 1000,
+            remote_label: 2000,
+            kind: "tagged".to_owned(),
+            vlan: Some(7),
+            control_word: true,
+            link: UpDown::Up,
+            paths,
+        };
+        Ok(Pseudowires { pseudowires: vec![pseudowire("wan", vec![path]), pseudowire("lan & co", Vec::new())] })
+    }
+
     fn bonds(&self) -> Result<Bonds, ApiError> {
         let end = |port, state: &[&str]| LacpEnd {
             system: "02:00:00:00:00:09".to_owned(),

@@ -88,6 +88,9 @@ fn disturbs(step: &Step, running: &Config, wanted: &Config) -> Option<&'static s
         Step::RemoveLabel { label, .. } if wanted.mpls.labels.contains_key(label) => {
             Some("what it leads to is made anew; the label is missing until that is there again")
         }
+        Step::RemovePseudowire { name, .. } if wanted.pseudowires.contains_key(name) => {
+            Some("what carries it, or its label, changes; nothing passes until it is there again")
+        }
         Step::RemoveNeighbor { interface, address, .. }
             if wanted.neighbors.contains_key(&NeighborKey { interface: interface.clone(), address: *address }) =>
         {

@@ -4,7 +4,7 @@
 //! silent when one of them is broken, because the first pass has told that already. Rules about
 //! interfaces and links are in `links.rs`, about loopbacks and TAPs beside them in `named.rs`,
 //! about sub-interfaces in `sub_interfaces.rs`,
-//! about bonds in `bonds.rs`,
+//! about bonds in `bonds.rs`, about pseudowires in `pseudowires.rs`,
 //! about addresses, routes and neighbours in `routing.rs`, about who reaches the API in
 //! `access.rs`, about everything else in `settings.rs`.
 //!
@@ -18,6 +18,7 @@ mod bonds;
 mod bridges;
 mod links;
 mod named;
+mod pseudowires;
 mod routing;
 mod settings;
 mod sub_interfaces;

@@ -36,6 +36,7 @@ impl Rules<'_, '_> {
         let ground = Ground { subnets, own, known: ground_known };
         self.routes(&ground);
         self.labels(&ground);
+        self.pseudowires(&ground);
         self.neighbors(&ground);
     }
 
@@ -177,7 +178,7 @@ impl Rules<'_, '_> {
                 self.error(at!["routes", route.item, "prefix"], format!("a second route for {}", route.key), "the second one", help);
             }
             self.connected_route(route, ground);
-            self.paths(at!["routes", route.item], route, ground);
+            self.paths(at!["routes", route.item], route, false, ground);
         }
     }
 
@@ -205,7 +206,7 @@ impl Rules<'_, '_> {
             if let Some(vrf) = lookup.as_deref().filter(|vrf| *vrf != DEFAULT_TABLE) {
                 self.vrf_exists(vrf, &[base, at!["lookup"]].concat());
             }
-            self.paths(base, route, ground);
+            self.paths(base, route, false, ground);
         }
         for (name, _) in candidate.config.interfaces.iter().filter(|(_, it)| it.mpls && it.l2xc.is_some()) {
             let help = "a cross connect passes everything on unlooked at; remove one of the two".to_owned();
@@ -238,8 +239,8 @@ impl Rules<'_, '_> {
         }
     }
 
-    /// The paths of the route, or of the label's entry, at `base`.
-    fn paths(&mut self, base: &[Segment<'_>], route: &RouteItem, ground: &Ground<'_>) {
+    /// The paths of the route, of the label's entry, or of the pseudowire, which has a label to push in any case, at `base`.
+    pub(super) fn paths(&mut self, base: &[Segment<'_>], route: &RouteItem, has_label: bool, ground: &Ground<'_>) {
         let mut hops: HashSet<(IpAddr, Option<&str>, &[u32])> = HashSet::new();
         for (item, path) in &route.paths {
             let within = |key: &'static str| [base, at!["via", item.unwrap_or(0), key]].concat();
@@ -249,7 +250,9 @@ impl Rules<'_, '_> {
             {
                 continue;
             }
-            self.push_keys(path, &within);
+            if !has_label {
+                self.push_keys(path, &within);
+            }
             for (number, &label) in path.labels.iter().enumerate().filter(|(_, label)| (1..16).contains(*label) && **label != 2) {
                 let message = format!("the label {label} has a meaning of its own and is not pushed");
                 let at = [&within("labels")[..], at![number]].concat();
@@ -382,8 +385,8 @@ struct Wanted<'a> {
 }
 
 /// What next hops are looked up in.
-struct Ground<'a> {
-    subnets: Subnets<Option<&'a str>, &'a str>,
+pub(super) struct Ground<'a> {
+    pub(super) subnets: Subnets<Option<&'a str>, &'a str>,
     /// Own addresses with their interfaces, but for link-local ones.
     own: HashMap<Place<'a>, &'a str>,
     /// All addresses of the file could be read.

@@ -31,12 +31,13 @@ const MPLS_GLEAN: Next = Next(2);
 const MPLS_ERROR: Next = Next(3);
 const MPLS_FRAGMENT: Next = Next(4);
 const IP6_INPUT: Next = Next(5);
+const PSEUDOWIRE_INPUT: Next = Next(6);
 
 impl Node<Tables> for MplsLookup {
     const SPEC: NodeSpec = NodeSpec {
         name: "mpls-lookup",
         about: "Finds what the top label stands for; swaps, pushes and takes labels off.",
-        nexts: &["ip4-input", "ip4-lookup", "mpls-glean", "mpls-error", "mpls-fragment", "ip6-input"],
+        nexts: &["ip4-input", "ip4-lookup", "mpls-glean", "mpls-error", "mpls-fragment", "ip6-input", "pseudowire-input"],
         reasons: &[
             DropReason::MplsBadStack,
             DropReason::MplsReservedLabel,
@@ -48,6 +49,7 @@ impl Node<Tables> for MplsLookup {
             DropReason::NoRoute,
             DropReason::HostUnreachable,
             DropReason::FrameTooLong,
+            DropReason::TtlExpired,
         ],
     };
 
@@ -204,12 +206,10 @@ fn by_table(tables: &Tables, packet: &mut Pkt, top: Top, entry: LabelEntry) -> V
             deaggregate(tables, packet, top, end)
         }
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
-        AdjacencyKind::Local
-        | AdjacencyKind::Glean
-        | AdjacencyKind::Drop
-        | AdjacencyKind::Unreachable
-        | AdjacencyKind::Prohibit
-        | AdjacencyKind::Pseudowire => Verdict::drop(DropReason::NoRoute),
+        AdjacencyKind::Pseudowire => out_of_pseudowire(packet, top, adjacency.interface),
+        AdjacencyKind::Local | AdjacencyKind::Glean | AdjacencyKind::Drop | AdjacencyKind::Unreachable | AdjacencyKind::Prohibit => {
+            Verdict::drop(DropReason::NoRoute)
+        }
     }
 }
 
@@ -401,15 +401,8 @@ struct Ending {
 }
 
 /// The label path ends here: what is under the last label is looked up by its address.
-fn deaggregate(tables: &Tables, packet: &mut Pkt, mut top: Top, end: Ending) -> Verdict {
-    if let Some(indicator) = below(packet, top) {
-        // RFC 6790 section 4.3: the egress takes an entropy label off with the label above it.
-        let entropy = below(packet, indicator).filter(|_| indicator.word >> LABEL_SHIFT == Label::ENTROPY_INDICATOR.0);
-        match entropy {
-            Some(entropy) if entropy.is_bottom() => top = Top { word: top.word | BOTTOM, off: entropy.off },
-            _ => return Verdict::drop(DropReason::MplsNotBottom),
-        }
-    }
+fn deaggregate(tables: &Tables, packet: &mut Pkt, top: Top, end: Ending) -> Verdict {
+    let Some(top) = last(packet, top) else { return Verdict::drop(DropReason::MplsNotBottom) };
     let at = ETHERNET + top.off + ENTRY;
     let under = packet.data().get(at..).unwrap_or(&[]);
     let Some(ethertype) = payload_of(under, end.payload) else { return Verdict::drop(DropReason::MplsBadPayload) };
@@ -432,6 +425,33 @@ fn deaggregate(tables: &Tables, packet: &mut Pkt, mut top: Top, end: Ending) -> 
         return Verdict::to(IP6_INPUT);
     }
     if ip4_input::ready(packet) { Verdict::to(IP4_LOOKUP) } else { Verdict::to(IP4_INPUT) }
+}
+
+/// The label as the last one: there is none below it, or an entropy label only.
+#[inline(always)]
+fn last(packet: &Pkt, top: Top) -> Option<Top> {
+    if top.is_bottom() {
+        return Some(top);
+    }
+    // RFC 6790 section 4.3: the egress takes an entropy label off with the label above it.
+    let indicator = below(packet, top).filter(|indicator| indicator.word >> LABEL_SHIFT == Label::ENTROPY_INDICATOR.0)?;
+    let entropy = below(packet, indicator).filter(|entropy| entropy.is_bottom())?;
+    Some(Top { word: top.word | BOTTOM, off: entropy.off })
+}
+
+/// What is under the last label is a frame of the pseudowire with this interface, or was about one.
+fn out_of_pseudowire(packet: &mut Pkt, top: Top, interface: u32) -> Verdict {
+    let Some(top) = last(packet, top) else { return Verdict::drop(DropReason::MplsNotBottom) };
+    // RFC 3032 section 2.4.1: nor may the stack be taken off and what is under it forwarded. Nobody is told: a frame
+    // has no sender that could be.
+    if top.ttl() <= 1 {
+        return Verdict::drop(DropReason::TtlExpired);
+    }
+    if !packet.pull_front(ETHERNET + top.off + ENTRY) {
+        return Verdict::drop(DropReason::MplsBadStack);
+    }
+    packet.set_interface(interface);
+    Verdict::to(PSEUDOWIRE_INPUT)
 }
 
 /// Whether a packet is for this router itself: then it may be on its last hop.

@@ -229,7 +229,7 @@ fn whatever_a_slow_frame_holds_it_is_dropped_told_or_answered() {
 }
 
 /// Node, reason, and what brings it about.
-type Reached = (&'static str, DropReason, fn(&mut Router));
+pub(crate) type Reached = (&'static str, DropReason, fn(&mut Router));
 
 /// Pairs of node and reason that bonds bring, each with what brings it about once.
 pub(crate) fn reasons() -> Vec<Reached> {

@@ -435,6 +435,7 @@ fn every_declared_reason_is_reached() {
     rows.extend(ip4_checks().into_iter().map(|(reason, how)| (None, reason, how)));
     rows.extend(crate::bond::reasons().into_iter().map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))));
     rows.extend(crate::vlan::reasons().into_iter().map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))));
+    rows.extend(crate::pseudowire::reasons().into_iter().map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))));
     rows.extend(ip6_input().into_iter().map(|(reason, how)| (Some("ip6-input"), reason, how)));
     rows.extend(ip6_others().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));
     rows.extend(labelled().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));

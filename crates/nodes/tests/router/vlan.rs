@@ -398,7 +398,7 @@ fn leave(router: &mut Router, index: u32, frame: &[u8]) {
     put_before(router, "sub-interface-output", index, frame);
 }
 
-fn crammed(router: &mut Router, frame: &[u8]) -> weir_buf::Pkt {
+pub(crate) fn crammed(router: &mut Router, frame: &[u8]) -> weir_buf::Pkt {
     let mut packet = router.packet(frame);
     let room = packet.headroom();
     packet.push_front(room).unwrap()[..frame.len()].copy_from_slice(frame);

@@ -44,6 +44,8 @@ pub(crate) enum Show {
     Hardware(ShowHardwareArgs),
     /// Which worker serves which receive queue
     RxPlacement(OneInterface),
+    /// Pseudowires: labels, control word, and the ways to the far ends
+    Pseudowire(OneInterface),
     /// Bonds: mode, and which members carry frames
     Bond(OneInterface),
     /// Where LACP stands on the members of bonds: both ends and their states

@@ -1,6 +1,6 @@
 //! Neighbours and routes.
 
-use weir_api::{Adjacency, Family, FibSummary, MplsFib, NeighborState, Neighbors, PathReply, Routes};
+use weir_api::{Adjacency, Family, FibSummary, MplsFib, NeighborState, Neighbors, PathReply, Pseudowires, Routes, UpDown};
 
 use super::{Cell, Column, Screen, Style, Table, units};
 
@@ -77,6 +77,43 @@ pub(crate) fn mpls_fib(reply: &MplsFib, screen: &Screen) -> String {
             table.row(own.iter().cloned().chain(end).collect::<Vec<_>>());
         }
         for (place, path) in entry.paths.iter().enumerate() {
+            let own = if place == 0 { own.to_vec() } else { vec![Cell::default(); own.len()] };
+            table.row(own.into_iter().chain(path_cells(path)).collect::<Vec<_>>());
+        }
+    }
+    table.draw(screen)
+}
+
+/// `show pseudowire`: a line a path; what is the pseudowire's own stands in its first line.
+pub(crate) fn pseudowires(reply: &Pseudowires, screen: &Screen) -> String {
+    if reply.pseudowires.is_empty() {
+        return "no pseudowires\n".to_owned();
+    }
+    let mut table = Table::new([
+        Column::long("Pseudowire"),
+        Column::text("Link"),
+        Column::number("Label"),
+        Column::text("Type").spare(1),
+        Column::text("Control word").spare(2),
+        Column::text("Next hop"),
+        Column::long("Interface"),
+        Column::number("Weight").spare(3),
+        Column::text("Adjacency"),
+    ]);
+    for pseudowire in &reply.pseudowires {
+        let link = if pseudowire.link == UpDown::Up { Style::Good } else { Style::Bad };
+        let vlan = pseudowire.vlan.map_or_else(String::new, |vlan| format!(" {vlan}"));
+        let own = [
+            Cell::from(&pseudowire.interface),
+            Cell::styled(pseudowire.link, link),
+            pseudowire.local_label.into(),
+            format!("{}{vlan}", pseudowire.kind).into(),
+            if pseudowire.control_word { "yes" } else { "no" }.into(),
+        ];
+        if pseudowire.paths.is_empty() {
+            table.row(own.iter().cloned().chain(vec![Cell::default(); 4]).collect::<Vec<_>>());
+        }
+        for (place, path) in pseudowire.paths.iter().enumerate() {
             let own = if place == 0 { own.to_vec() } else { vec![Cell::default(); own.len()] };
             table.row(own.into_iter().chain(path_cells(path)).collect::<Vec<_>>());
         }

@@ -109,6 +109,7 @@ fn kind(interface: &Interface) -> String {
     let kind = match interface.kind {
         InterfaceKind::Port => "port",
         InterfaceKind::Bond => "bond",
+        InterfaceKind::Pseudowire => "pseudowire",
         InterfaceKind::SubInterface => "sub-interface",
         InterfaceKind::Loopback => "loopback",
         InterfaceKind::Bvi => "bridge virtual interface",
