@@ -64,7 +64,30 @@ fn flood(flows: usize) {
     println!("flood, {flows:>9} in the table: {}, {} unexported", told(clocks), table.counts().unexported.get());
 }
 
+/// What this machine takes at this moment for lines of memory that were asked for 256 at a time: two of them a packet are
+/// what no table of that size can do without.
+fn floor(lines: usize) {
+    let memory: Vec<[u64; 8]> = vec![[1; 8]; lines];
+    weir_cpu::prefer_hugepages(&memory, true);
+    let mut random = Random::new(3);
+    let clocks = (0..ROUNDS).map(|_| {
+        let mut sum = 0;
+        for _ in 0..ROUND / VECTOR {
+            let places: Vec<usize> = (0..VECTOR).map(|_| (random.bits() % lines as u64) as usize).collect();
+            let start = weir_cpu::tsc();
+            places.iter().for_each(|place| weir_cpu::prefetch(&memory[*place]));
+            let read: u64 = places.iter().map(|place| memory[*place][0]).sum();
+            sum += weir_cpu::tsc() - start + u64::from(read == 0);
+        }
+        sum as f64 / ROUND as f64
+    });
+    println!("{lines:>9} lines: {}", told(clocks.collect()).replace("packet", "line"));
+}
+
 fn main() {
+    for lines in [1_000, 100_000, 1_000_000] {
+        floor(lines);
+    }
     for flows in [1_000, 100_000, 1_000_000] {
         known(flows);
     }

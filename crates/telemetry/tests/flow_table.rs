@@ -17,8 +17,12 @@ fn settings(flows: usize, ring: usize) -> Settings {
 }
 
 fn key(flow: u32) -> Key {
-    let mut parts = Parts { kind: Kind::Ip4, protocol: 6, destination_port: 443, ..Parts::default() };
+    let kind = [Kind::Ip4, Kind::Ip6, Kind::L2][flow as usize % 3];
+    let mut parts = Parts { kind, protocol: 6, destination_port: 443, ..Parts::default() };
     parts.source[12..].copy_from_slice(&flow.to_be_bytes());
+    if kind == Kind::Ip6 {
+        parts.source[..4].copy_from_slice(&[0x20, 1, 0x0d, 0xb8]);
+    }
     Key::new(&parts)
 }
 

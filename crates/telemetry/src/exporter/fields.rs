@@ -297,8 +297,8 @@ mod tests {
             let set = RecordSet::new(every).unwrap();
             let plan = Plan::new(&set, version, 300);
             for kind in KINDS {
-                let mut record = FlowRecord::default();
-                record.key = crate::flows::Key::new(&Parts { kind, ..Parts::default() });
+                let key = crate::flows::Key::new(&Parts { kind, ..Parts::default() });
+                let record = FlowRecord { key, ..FlowRecord::default() };
                 let mut octets = Vec::new();
                 let id = plan.write(&record, &Epoch::default(), &mut octets).unwrap();
                 let template = plan.template(kind).unwrap();

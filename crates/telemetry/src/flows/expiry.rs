@@ -10,9 +10,9 @@
 //! comes, and those of the flood leave. A flow that leaves this way is exported with the reason
 //! "lack of resources" when the ring has room, else it is counted as unexported.
 
-use weir_cpu::{prefetch, prefetch_write};
+use weir_cpu::prefetch_write;
 
-use super::record::{EndReason, FlowRecord};
+use super::record::{EndReason, Hot};
 use super::table::{Table, VECTOR};
 
 /// No flow: never to be looked at.
@@ -26,12 +26,20 @@ const MOST_PLACES: usize = 16_384;
 const MOST_LEAVE: usize = 256;
 /// Places among which one is chosen to make room.
 const CHOICE: usize = 16;
+/// Slots that are asked for before they are written.
+const AHEAD: usize = 6;
 /// So often those that had packets are let stay.
 const CHANCES: usize = 4;
+/// A flow is looked at so often at least, in nanoseconds; and reported when it has so many packets: 32 bits hold them
+/// up to 200 million packets a second.
+const HORIZON: u64 = 10_000_000_000;
+const MOST_PACKETS: u32 = 1 << 31;
 
 /// Where the walk over all places is.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
+    /// The last moment that was told.
+    pub(super) now: u64,
     hand: usize,
     /// Up to when places were looked through.
     walked: u64,
@@ -43,20 +51,30 @@ impl Table {
     /// When the record at a place has to be looked at: never before its time.
     #[inline]
     pub(super) fn due_of(&self, place: usize) -> u32 {
-        let time = self.over_at(&self.records[place]).0;
+        // Looked at before its numbers could wrap.
+        let time = self.over_at(&self.hot[place]).0.min(self.clock.now.saturating_add(HORIZON));
         // The tick in which the time lies is over by then.
         ((time >> TICK) as u32).saturating_add(1).min(FREE - 1)
     }
 
     /// When a flow is over as things are, and why.
     #[inline]
-    fn over_at(&self, record: &FlowRecord) -> (u64, EndReason) {
-        let sums = &record.sums;
-        let (active, idle) = (sums.first.saturating_add(self.settings.active), sums.last.saturating_add(self.settings.idle));
-        if sums.is_over() {
+    fn over_at(&self, hot: &Hot) -> (u64, EndReason) {
+        if hot.is_over() {
             return (0, EndReason::End);
         }
+        if hot.packets >= MOST_PACKETS {
+            return (0, EndReason::Active);
+        }
+        let (first, last) = hot.times(self.clock.now);
+        let (active, idle) = (first.saturating_add(self.settings.active), last.saturating_add(self.settings.idle));
         if active < idle { (active, EndReason::Active) } else { (idle, EndReason::Idle) }
+    }
+
+    /// Whether packets came since the time to look at it was noted: that was then so long ahead at most.
+    fn is_used(&self, place: usize) -> bool {
+        let noted = (u64::from(self.due[place]) << TICK).saturating_sub(self.settings.idle.min(HORIZON));
+        self.hot[place].times(self.clock.now).1 > noted
     }
 
     pub(super) fn look_at_all_again(&mut self) {
@@ -65,6 +83,7 @@ impl Table {
 
     /// Lets the flows go that are over: as many as a turn may, the rest in the next ones.
     pub fn expire(&mut self, now: u64) {
+        self.clock.now = self.clock.now.max(now);
         let walked = now.saturating_sub(self.clock.walked).min(PASS);
         let quota = (u128::from(walked) * self.fresh as u128 / u128::from(PASS)) as usize;
         if quota == 0 && walked < PASS {
@@ -112,7 +131,7 @@ impl Table {
     /// Makes room for so many flows.
     #[inline]
     pub(super) fn make_room(&mut self, now: u64, flows: usize) {
-        if self.records.len() - self.resident() < flows {
+        if self.hot.len() - self.resident() < flows {
             self.evict(now);
         }
     }
@@ -121,7 +140,7 @@ impl Table {
     #[inline(never)]
     fn evict(&mut self, now: u64) {
         for chance in (0..CHANCES).rev() {
-            let wanted = VECTOR.saturating_sub(self.records.len() - self.resident());
+            let wanted = VECTOR.saturating_sub(self.hot.len() - self.resident());
             if wanted == 0 {
                 return;
             }
@@ -132,7 +151,7 @@ impl Table {
             self.leave(now, &leave, if chance == 0 { Why::Room } else { Why::RoomUnlessUsed });
         }
         // Neighbours that were chosen twice, in a small table.
-        while self.records.len() - self.resident() < VECTOR {
+        while self.hot.len() - self.resident() < VECTOR {
             let mut one = Leaving::default();
             one.push(self.choose());
             self.leave(now, &one, Why::Room);
@@ -153,13 +172,13 @@ impl Table {
     fn leave(&mut self, now: u64, leaving: &Leaving, why: Why) {
         let places = leaving.places();
         for &place in places {
-            let line = std::ptr::from_ref(&self.records[place as usize]).cast::<u8>();
-            prefetch_write(line);
-            prefetch_write(line.wrapping_add(64));
-            prefetch(&self.records[place as usize].facts);
+            prefetch_write(std::ptr::from_ref(&self.hot[place as usize]).cast());
+            let cold = std::ptr::from_ref(&self.cold[place as usize]).cast::<u8>();
+            prefetch_write(cold);
+            prefetch_write(cold.wrapping_add(64));
         }
         for &place in places {
-            self.index.fetch(self.records[place as usize].hash);
+            self.index.fetch(self.cold[place as usize].hash);
         }
         for &place in places {
             self.leave_if(now, place as usize, why);
@@ -170,14 +189,14 @@ impl Table {
         if self.due[place] == FREE {
             return;
         }
-        let (time, reason) = self.over_at(&self.records[place]);
+        let (time, reason) = self.over_at(&self.hot[place]);
         let over = time <= now;
         match why {
             Why::Over if !over => self.due[place] = self.due_of(place),
             Why::Over if self.export(place, reason) => self.remove(place),
             // It stays as it is, and is found again with the next walk.
             Why::Over => self.counts.waited.add(1),
-            Why::RoomUnlessUsed if self.due_of(place) > self.due[place] => self.due[place] = self.due_of(place),
+            Why::RoomUnlessUsed if self.is_used(place) => self.due[place] = self.due_of(place),
             Why::Room | Why::RoomUnlessUsed => {
                 if !self.export(place, EndReason::Resources) {
                     self.lose(place);
@@ -194,13 +213,13 @@ impl Table {
 
     /// Puts a record into the ring; `false` if that is full.
     pub(super) fn export(&mut self, place: usize, reason: EndReason) -> bool {
-        let record = &self.records[place];
-        let written = self.ring.push_with(|slot| {
-            *slot = *record;
-            slot.sums.reason = reason;
-        });
+        // The slots were the reader's last: asked for early.
+        let slot = self.ring.address(AHEAD).cast::<u8>();
+        (0..3).for_each(|line| prefetch_write(slot.wrapping_add(64 * line)));
+        let (hot, cold) = (&self.hot[place], &self.cold[place]);
+        let sums = hot.sums(self.clock.now, reason);
+        let written = self.ring.push_with(|slot| (slot.key, slot.sums, slot.facts) = (cold.key, sums, cold.facts));
         if written {
-            let sums = &record.sums;
             self.counts.exported[reason as usize].add(1);
             self.counts.exported_packets.add(sums.packets);
             self.counts.exported_octets.add(sums.octets);
@@ -210,14 +229,14 @@ impl Table {
 
     #[cold]
     fn lose(&mut self, place: usize) {
-        let sums = &self.records[place].sums;
+        let sums = self.hot[place].sums(self.clock.now, EndReason::Resources);
         self.counts.unexported.add(1);
         self.counts.unexported_packets.add(sums.packets);
         self.counts.unexported_octets.add(sums.octets);
     }
 
     fn remove(&mut self, place: usize) {
-        self.index.remove(self.records[place].hash, place as u32);
+        self.index.remove(self.cold[place].hash, place as u32);
         self.due[place] = FREE;
         self.free.push(place as u32);
     }

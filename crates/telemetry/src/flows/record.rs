@@ -1,5 +1,5 @@
-//! What is known of a flow: a line with its key, a line that every packet changes, a line of facts that its first
-//! packet told.
+//! What is known of a flow: as a packet changes it (`Hot`, one cache line), what only its first packet told, and both
+//! together as they leave the table ([`FlowRecord`]).
 
 use super::key::{Key, Kind, Parts};
 
@@ -87,9 +87,8 @@ fn last_six(octets: [u8; 16]) -> [u8; 6] {
     [a, b, c, d, e, f]
 }
 
-/// What every packet changes.
+/// What all packets of a flow told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C, align(64))]
 pub struct Sums {
     /// Packets.
     pub packets: u64,
@@ -115,47 +114,92 @@ pub struct Sums {
     pub reason: EndReason,
 }
 
-/// A flow's record: three cache lines, of which a packet of a known flow touches two.
+/// A flow's record, as it leaves the table.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub struct FlowRecord {
     /// Which flow.
     pub key: Key,
-    /// The key's hash, so that its bucket is found again.
-    pub(super) hash: u64,
-    /// What every packet changes.
+    /// What all of its packets told.
     pub sums: Sums,
     /// What the first one told.
     pub facts: Facts,
 }
 
-const _: () = assert!(size_of::<FlowRecord>() == 192 && size_of::<Observation>() == 64);
+/// The one line that a packet of a known flow touches: what is compared, and what is summed up.
+///
+/// Of IPv4, `short` is the whole key. Of the others it has the hash in place of the addresses, which are compared in
+/// `Cold`. Times are milliseconds that wrap after 49 days; a flow is looked at every ten seconds, so they never
+/// lie so far back, and no flow has 2^32 packets by then.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub(super) struct Hot {
+    pub(super) short: [u64; 4],
+    octets: u64,
+    pub(super) packets: u32,
+    first: u32,
+    last: u32,
+    shortest: u16,
+    longest: u16,
+    tcp_flags: u16,
+    ttl_low: u8,
+    ttl_high: u8,
+    fragment: u8,
+}
 
-impl Sums {
+/// What is needed when a flow begins and ends, and to compare the addresses of what is not IPv4.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub(super) struct Cold {
+    pub(super) key: Key,
+    /// The key's hash, so that its bucket is found again.
+    pub(super) hash: u64,
+    pub(super) facts: Facts,
+}
+
+const _: () = assert!(size_of::<Hot>() == 64 && size_of::<Cold>() == 128 && size_of::<Observation>() == 64);
+
+/// Milliseconds that wrap.
+#[inline(always)]
+pub(super) fn milliseconds(now: u64) -> u32 {
+    (now / 1_000_000) as u32
+}
+
+impl Hot {
+    /// Whether it is the flow with this short key. Word by word: the words were made a moment ago, and a load of all
+    /// of them at once would have to wait until they are in the cache.
     #[inline(always)]
-    pub(super) fn first(packet: &Observation, now: u64) -> Sums {
-        Sums {
-            packets: 1,
+    pub(super) fn is(&self, short: [u64; 4]) -> bool {
+        let ([a, b, c, d], [e, f, g, h]) = (self.short, short);
+        a == e && b == f && c == g && d == h
+    }
+
+    #[inline(always)]
+    pub(super) fn begin(short: [u64; 4], packet: &Observation, moment: u32) -> Hot {
+        let length = packet.octets.min(u32::from(u16::MAX)) as u16;
+        Hot {
+            short,
             octets: packet.octets.into(),
-            first: now,
-            last: now,
-            shortest: packet.octets,
-            longest: packet.octets,
+            packets: 1,
+            first: moment,
+            last: moment,
+            shortest: length,
+            longest: length,
             tcp_flags: packet.tcp_flags,
             ttl_low: packet.ttl,
             ttl_high: packet.ttl,
             fragment: packet.fragment,
-            reason: EndReason::Idle,
         }
     }
 
     #[inline(always)]
-    pub(super) fn add(&mut self, packet: &Observation, now: u64) {
-        self.packets += 1;
+    pub(super) fn add(&mut self, packet: &Observation, moment: u32) {
+        let length = packet.octets.min(u32::from(u16::MAX)) as u16;
+        self.packets = self.packets.wrapping_add(1);
         self.octets += u64::from(packet.octets);
-        self.last = now;
-        self.shortest = self.shortest.min(packet.octets);
-        self.longest = self.longest.max(packet.octets);
+        self.last = moment;
+        self.shortest = self.shortest.min(length);
+        self.longest = self.longest.max(length);
         self.tcp_flags |= packet.tcp_flags;
         self.ttl_low = self.ttl_low.min(packet.ttl);
         self.ttl_high = self.ttl_high.max(packet.ttl);
@@ -166,5 +210,29 @@ impl Sums {
     #[inline(always)]
     pub(super) fn is_over(&self) -> bool {
         self.tcp_flags & (FIN | RST) != 0
+    }
+
+    /// Nanoseconds of the router's clock at the first and the last packet.
+    pub(super) fn times(&self, now: u64) -> (u64, u64) {
+        let at = |moment| (now / 1_000_000).saturating_sub(milliseconds(now).wrapping_sub(moment).into()) * 1_000_000;
+        (at(self.first), at(self.last))
+    }
+
+    /// All of it, in full width.
+    pub(super) fn sums(&self, now: u64, reason: EndReason) -> Sums {
+        let (first, last) = self.times(now);
+        Sums {
+            packets: self.packets.into(),
+            octets: self.octets,
+            first,
+            last,
+            shortest: self.shortest.into(),
+            longest: self.longest.into(),
+            tcp_flags: self.tcp_flags,
+            ttl_low: self.ttl_low,
+            ttl_high: self.ttl_high,
+            fragment: self.fragment,
+            reason,
+        }
     }
 }

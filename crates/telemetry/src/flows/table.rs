@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use weir_cpu::{Task, dispatch, prefer_hugepages, prefetch_write};
+use weir_cpu::{Task, dispatch, prefer_hugepages, prefetch_address, prefetch_write};
 use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader, Writer};
@@ -15,7 +15,7 @@ use weir_ring::spsc::slots::{self, Reader, Writer};
 use super::expiry::{Clock, FREE};
 use super::index::{Index, NONE};
 use super::key::Secret;
-use super::record::{EndReason, FlowRecord, SYN, Sums};
+use super::record::{Cold, EndReason, FlowRecord, Hot, SYN, milliseconds};
 use super::{Facts, Observation};
 use crate::random::Random;
 
@@ -75,7 +75,8 @@ pub struct Counts {
 pub struct Table {
     pub(super) settings: Settings,
     pub(super) index: Index,
-    pub(super) records: Box<[FlowRecord]>,
+    pub(super) hot: Box<[Hot]>,
+    pub(super) cold: Box<[Cold]>,
     /// When each record has to be looked at, in ticks.
     pub(super) due: Box<[u32]>,
     /// Places without a flow: those never used yet, and behind them a stack.
@@ -97,12 +98,15 @@ impl Table {
         // A vector's worth more than may be resident: so much room is made before each vector.
         let places = flows + VECTOR;
         let (ring, reader) = slots::ring(settings.ring.max(VECTOR));
-        let records = vec![FlowRecord::default(); places].into_boxed_slice();
-        prefer_hugepages(&records, true);
+        let hot = vec![Hot::default(); places].into_boxed_slice();
+        let cold = vec![Cold::default(); places].into_boxed_slice();
+        prefer_hugepages(&hot, true);
+        prefer_hugepages(&cold, true);
         let table = Table {
             settings: Settings { flows, ..settings },
             index: Index::new(places),
-            records,
+            hot,
+            cold,
             due: vec![FREE; places].into_boxed_slice(),
             fresh: 0,
             free: Vec::with_capacity(places),
@@ -134,18 +138,25 @@ impl Table {
         self.look_at_all_again();
     }
 
-    /// The records of the flows in it.
-    pub fn flows(&self) -> impl Iterator<Item = &FlowRecord> {
-        self.records.iter().zip(&self.due).filter(|(_, due)| **due != FREE).map(|(record, _)| record)
+    /// The records of the flows in it, as they are now.
+    pub fn flows(&self) -> impl Iterator<Item = FlowRecord> {
+        let resident = self.due.iter().enumerate().filter(|(_, due)| **due != FREE);
+        resident.map(|(place, _)| self.record(place, EndReason::Active))
+    }
+
+    pub(super) fn record(&self, place: usize, reason: EndReason) -> FlowRecord {
+        let (hot, cold) = (&self.hot[place], &self.cold[place]);
+        FlowRecord { key: cold.key, sums: hot.sums(self.clock.now, reason), facts: cold.facts }
     }
 
     /// Counts packets; `facts` is asked for those of packet so-and-so when it begins a flow. At most
     /// [`VECTOR`] packets, the rest is not looked at.
     pub fn meter(&mut self, now: u64, packets: &[Observation], mut facts: impl FnMut(usize) -> Facts) {
         let packets = packets.get(..VECTOR).unwrap_or(packets);
+        self.clock.now = self.clock.now.max(now);
         self.make_room(now, packets.len());
         dispatch(Guess { table: self, packets });
-        dispatch(Count { table: self, packets, now, facts: &mut facts });
+        dispatch(Count { table: self, packets, moment: milliseconds(now), facts: &mut facts });
         let octets: u64 = packets.iter().map(|packet| u64::from(packet.octets)).sum();
         self.counts.packets.add(packets.len() as u64);
         self.counts.octets.add(octets);
@@ -154,18 +165,19 @@ impl Table {
 
     /// A new flow, or one that the first guess missed, or that begins anew.
     #[inline(never)]
-    fn long_way(&mut self, now: u64, hash: u64, packet: &Observation, facts: Facts) {
-        let records = &self.records;
-        let (found, probes) = self.index.find(hash, |place| records[place as usize].key == packet.key);
+    fn long_way(&mut self, moment: u32, hash: u64, packet: &Observation, facts: Facts) {
+        let (hot, cold, short) = (&self.hot, &self.cold, packet.key.short(hash));
+        let is_it = |place: u32| hot[place as usize].is(short) && cold[place as usize].key == packet.key;
+        let (found, probes) = self.index.find(hash, is_it);
         self.counts.long_ways.add(1);
         self.counts.probes.add(probes.into());
         match found {
-            Some(place) => self.again(now, place as usize, packet, facts),
-            None => self.begin(now, hash, packet, facts),
+            Some(place) => self.again(moment, place as usize, hash, packet, facts),
+            None => self.begin(moment, hash, packet, facts),
         }
     }
 
-    fn begin(&mut self, now: u64, hash: u64, packet: &Observation, facts: Facts) {
+    fn begin(&mut self, moment: u32, hash: u64, packet: &Observation, facts: Facts) {
         let place = match self.free.pop() {
             Some(place) => place,
             None => {
@@ -176,28 +188,25 @@ impl Table {
         // There is a spare bucket for as many flows as there are places.
         let fits = self.index.insert(hash, place);
         debug_assert!(fits, "the index has room for every place");
-        self.counts.flows.add(1);
-        self.write(now, place as usize, hash, packet, facts);
+        self.write(moment, place as usize, hash, packet, facts);
     }
 
-    fn write(&mut self, now: u64, place: usize, hash: u64, packet: &Observation, facts: Facts) {
-        let record = &mut self.records[place];
-        (record.key, record.hash, record.facts) = (packet.key, hash, facts);
-        record.sums = Sums::first(packet, now);
+    fn write(&mut self, moment: u32, place: usize, hash: u64, packet: &Observation, facts: Facts) {
+        self.counts.flows.add(1);
+        self.hot[place] = Hot::begin(packet.key.short(hash), packet, moment);
+        self.cold[place] = Cold { key: packet.key, hash, facts };
         self.due[place] = self.due_of(place);
     }
 
     /// A packet of a flow that is known. After FIN or RST, SYN begins another flow with the same key.
     #[inline(never)]
-    fn again(&mut self, now: u64, place: usize, packet: &Observation, facts: Facts) {
-        let record = &self.records[place];
-        if packet.tcp_flags & SYN != 0 && record.sums.is_over() && self.export(place, EndReason::End) {
-            let hash = self.records[place].hash;
-            self.counts.flows.add(1);
-            return self.write(now, place, hash, packet, facts);
+    fn again(&mut self, moment: u32, place: usize, hash: u64, packet: &Observation, facts: Facts) {
+        let over = packet.tcp_flags & SYN != 0 && self.hot[place].is_over();
+        if over && self.export(place, EndReason::End) {
+            return self.write(moment, place, hash, packet, facts);
         }
-        self.records[place].sums.add(packet, now);
-        if packet.tcp_flags != 0 {
+        self.hot[place].add(packet, moment);
+        if packet.tcp_flags & TURNS != 0 {
             self.due[place] = self.due_of(place);
         }
     }
@@ -214,17 +223,16 @@ impl Task for Guess<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Table { secret, index, hashes, guesses, records, .. } = self.table;
+        let Table { secret, index, hashes, guesses, hot, cold, .. } = self.table;
         for (packet, hash) in self.packets.iter().zip(hashes.iter_mut()) {
             *hash = secret.hash(&packet.key);
             index.fetch(*hash);
         }
-        for (hash, guess) in hashes.iter().zip(guesses.iter_mut()).take(self.packets.len()) {
+        for ((packet, hash), guess) in self.packets.iter().zip(hashes.iter()).zip(guesses.iter_mut()) {
             *guess = index.guess(*hash);
-            if let Some(record) = records.get(*guess as usize) {
-                let line = std::ptr::from_ref(record).cast::<u8>();
-                prefetch_write(line);
-                prefetch_write(line.wrapping_add(64));
+            prefetch_write(hot.as_ptr().wrapping_add(*guess as usize).cast());
+            if !packet.key.is_ip4() {
+                prefetch_address(cold.as_ptr().wrapping_add(*guess as usize).cast());
             }
         }
     }
@@ -234,7 +242,7 @@ impl Task for Guess<'_> {
 struct Count<'a, F> {
     table: &'a mut Table,
     packets: &'a [Observation],
-    now: u64,
+    moment: u32,
     facts: &'a mut F,
 }
 
@@ -246,18 +254,18 @@ impl<F: FnMut(usize) -> Facts> Task for Count<'_, F> {
 
     #[inline(always)]
     fn run(self) {
-        let Count { table, packets, now, facts } = self;
+        let Count { table, packets, moment, facts } = self;
         for (number, packet) in packets.iter().enumerate() {
-            let guess = table.guesses[number % VECTOR] as usize;
-            if let Some(record) = table.records.get_mut(guess)
-                && record.key == packet.key
+            let (guess, hash) = (table.guesses[number % VECTOR] as usize, table.hashes[number % VECTOR]);
+            if let Some(hot) = table.hot.get_mut(guess)
+                && hot.is(packet.key.short(hash))
                 && packet.tcp_flags & TURNS == 0
+                && (packet.key.is_ip4() || table.cold.get(guess).is_some_and(|cold| cold.key == packet.key))
             {
-                record.sums.add(packet, now);
+                hot.add(packet, moment);
                 continue;
             }
-            let hash = table.hashes[number % VECTOR];
-            table.long_way(now, hash, packet, facts(number));
+            table.long_way(moment, hash, packet, facts(number));
         }
     }
 }
