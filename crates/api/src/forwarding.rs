@@ -1,7 +1,7 @@
-//! What the router knows of its surroundings: neighbours and routes
-//! (`GET /v1/neighbors`, `GET /v1/routes`).
+//! What the router knows of its surroundings: neighbours, routes and where they end
+//! (`GET /v1/neighbors`, `GET /v1/routes`, `GET /v1/adjacencies`).
 //!
-//! A route shows the whole chain from prefix to wire: its paths, and the state of each path's
+//! A route shows the whole chain from prefix to wire: its group, the paths of that, and the state of each path's
 //! adjacency, so that one sees at which link it breaks.
 
 use std::net::IpAddr;
@@ -84,13 +84,46 @@ pub struct Routes {
 pub struct Route {
     /// The table (VRF) it is in; 0 = the default one.
     pub table: u32,
+    /// The name of that table; the default one has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vrf: Option<String>,
     /// The destinations it is for.
     #[schemars(with = "String")]
     pub prefix: IpNet,
     /// Where it comes from.
     pub source: RouteSource,
+    /// Next hops as they were given, when one of them is looked up in a table; `paths` are what they resolve to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next_hops: Vec<NextHop>,
+    /// What it shares with all routes that lead the same way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<RouteGroup>,
     /// Where packets may go; each flow takes one of them.
     pub paths: Vec<PathReply>,
+}
+
+/// A next hop before it is resolved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NextHop {
+    /// Its address.
+    pub address: IpAddr,
+    /// The table whose longest match is the way to it; on a link when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+}
+
+/// Paths that routes share: when a link goes down the group is written once, and no route.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RouteGroup {
+    /// Its number.
+    pub number: u32,
+    /// How many routes lead over it.
+    pub routes: u32,
+    /// How many buckets its flows are spread over.
+    pub buckets: u32,
+    /// Whether flows keep their paths when others come and go.
+    #[serde(default)]
+    pub resilient: bool,
 }
 
 /// Where a route comes from.
@@ -137,8 +170,20 @@ pub struct PathReply {
     pub interface: Option<String>,
     /// Its share of flows beside the other paths.
     pub weight: u32,
+    /// How many of the group's buckets it has now; none while it is down.
+    #[serde(default)]
+    pub buckets: u32,
+    /// The number of the adjacency at its end.
+    #[serde(default)]
+    pub adjacency_number: u32,
     /// What becomes of packets that take it.
     pub adjacency: Adjacency,
+    /// The MAC address that they are sent to, once known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mac: Option<String>,
+    /// The longest IP packet that it takes, in bytes, if it leaves the router.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
     /// MPLS labels that are pushed, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<u32>,
@@ -177,6 +222,87 @@ impl std::fmt::Display for Adjacency {
             Self::Unreachable => "unreachable",
             Self::Prohibit => "prohibit",
             Self::Down => "down",
+        })
+    }
+}
+
+/// Where paths end.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Adjacencies {
+    /// The adjacencies, by number.
+    pub adjacencies: Vec<AdjacencyReply>,
+}
+
+/// The end of paths.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AdjacencyReply {
+    /// Its number.
+    pub number: u32,
+    /// What it does with packets.
+    pub kind: AdjacencyKind,
+    /// What becomes of packets now.
+    pub state: Adjacency,
+    /// The interface they leave by, or that the address is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// The neighbour that they are handed to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// Its MAC address, once known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mac: Option<String>,
+    /// The MAC address that they are sent from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_mac: Option<String>,
+    /// The longest IP packet that it takes, in bytes, if it leaves the router.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
+    /// MPLS labels that are pushed, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<u32>,
+    /// How many groups have a path that ends here.
+    pub groups: u32,
+}
+
+/// What an adjacency does with packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdjacencyKind {
+    /// Sends them to a neighbour.
+    Neighbor,
+    /// Finds the neighbour first: the destination itself.
+    Glean,
+    /// Takes them for the router itself.
+    Local,
+    /// Pushes labels, then sends them to a neighbour.
+    Labelled,
+    /// Looks them up anew, without their label, in a table.
+    Lookup,
+    /// Takes them for frames that came out of a pseudowire.
+    Pseudowire,
+    /// Drops them.
+    Blackhole,
+    /// Drops them, and tells the sender that the destination is unreachable.
+    Unreachable,
+    /// Drops them, and tells the sender that it may not go there.
+    Prohibit,
+    /// Drops what has no route, and tells the sender.
+    NoRoute,
+}
+
+impl std::fmt::Display for AdjacencyKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Neighbor => "neighbor",
+            Self::Glean => "glean",
+            Self::Local => "local",
+            Self::Labelled => "labelled",
+            Self::Lookup => "lookup",
+            Self::Pseudowire => "pseudowire",
+            Self::Blackhole => "blackhole",
+            Self::Unreachable => "unreachable",
+            Self::Prohibit => "prohibit",
+            Self::NoRoute => "no-route",
         })
     }
 }

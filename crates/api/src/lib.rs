@@ -73,12 +73,15 @@ pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{
     ConfigEvent, ConfigEventKind, CountersEvent, Event, EventBus, EventLevel, InterfaceCounters, LinkEvent, LogEvent, LostEvent, Topic,
 };
-pub use forwarding::{Adjacency, Neighbor, NeighborState, Neighbors, PathReply, Route, RouteSource, Routes};
+pub use forwarding::{
+    Adjacencies, Adjacency, AdjacencyKind, AdjacencyReply, Neighbor, NeighborState, Neighbors, NextHop, PathReply, Route, RouteGroup,
+    RouteSource, Routes,
+};
 pub use hardware::{CounterSource, Hardware, HardwareCounter, HardwarePort, RxPlacement, RxQueuePlacement};
 pub use interface::{Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown};
 pub use memif::{Memif, MemifDisconnects, MemifRole, Memifs};
 pub use mpls::{LabelMode, LabelReply, MplsFib};
-pub use page::{Destinations, InterfaceQuery, NeighborKey, NeighborQuery, NotAPlace, Page, RouteKey, RouteQuery};
+pub use page::{AdjacencyQuery, Destinations, InterfaceQuery, NeighborKey, NeighborQuery, NotAPlace, Page, RouteKey, RouteQuery};
 pub use pseudowire::{Pseudowire, Pseudowires};
 pub use reference::reference;
 pub use router::{Clear, Cleared, Router};

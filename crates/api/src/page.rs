@@ -16,7 +16,7 @@ use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Interfaces, Neighbor, Neighbors, Route, RouteSource, Routes};
+use crate::{Adjacencies, Family, Interfaces, Neighbor, Neighbors, Route, RouteSource, Routes};
 
 /// A part of a long list.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -151,6 +151,8 @@ impl FromStr for RouteKey {
 pub struct RouteQuery {
     /// Those of this table.
     pub table: Option<u32>,
+    /// Those of this family.
+    pub family: Option<Family>,
     /// Those for these destinations.
     pub destinations: Destinations,
     /// Those behind this one, in the order of tables, prefixes and sources.
@@ -180,7 +182,8 @@ impl RouteQuery {
                 Destinations::Prefix(prefix) => route.prefix == prefix,
                 Destinations::LongestMatch(address) => route.prefix.contains(&address),
             };
-            of_destinations && self.table.is_none_or(|table| table == route.table)
+            let family = if route.prefix.addr().is_ipv4() { Family::Ipv4 } else { Family::Ipv6 };
+            of_destinations && self.family.is_none_or(|wanted| wanted == family) && self.table.is_none_or(|table| table == route.table)
         };
         all.routes.retain(is_wanted);
         if let Destinations::LongestMatch(_) = self.destinations {
@@ -189,6 +192,29 @@ impl RouteQuery {
         all.routes.retain(|route| self.after.is_none_or(|after| RouteKey::from(route) > after));
         all.routes.sort_by_key(|route| RouteKey::from(route));
         all.routes.truncate(self.most);
+        all
+    }
+}
+
+/// Which adjacencies are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdjacencyQuery {
+    /// Those of this interface.
+    pub interface: Option<String>,
+    /// Those with a number above this one.
+    pub after: Option<u32>,
+    /// At most so many.
+    pub most: usize,
+}
+
+impl AdjacencyQuery {
+    /// Takes what is asked for from the whole list.
+    #[must_use]
+    pub fn narrow(&self, mut all: Adjacencies) -> Adjacencies {
+        all.adjacencies.retain(|it| self.after.is_none_or(|after| it.number > after));
+        all.adjacencies.retain(|it| self.interface.is_none() || it.interface == self.interface);
+        all.adjacencies.sort_by_key(|it| it.number);
+        all.adjacencies.truncate(self.most);
         all
     }
 }

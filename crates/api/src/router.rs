@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AclQuery, Acls, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream,
-    Captures, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors, EventBus, FibSummary,
-    Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, L2fib, L2fibQuery, Memifs, MplsFib, NeighborQuery, Neighbors,
-    Pseudowires, RevisionText, RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest,
-    Version,
+    AclQuery, Acls, Adjacencies, AdjacencyQuery, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller, Capture,
+    CaptureRequest, CaptureStream, Captures, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors,
+    EventBus, FibSummary, Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, L2fib, L2fibQuery, Memifs, MplsFib, NeighborQuery,
+    Neighbors, Pseudowires, RevisionText, RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace,
+    TraceRequest, Version,
 };
 
 /// A router as the API sees it.
@@ -51,6 +51,12 @@ pub trait Router: Send + Sync + 'static {
     /// The part of the routes that is asked for; with a full table, this is what bounds memory.
     fn routes_where(&self, query: &RouteQuery) -> Result<Routes, ApiError> {
         self.routes().map(|all| query.narrow(all))
+    }
+
+    /// Adjacencies that a query asks for.
+    fn adjacencies_where(&self, query: &AdjacencyQuery) -> Result<Adjacencies, ApiError> {
+        let _ = query;
+        Err(ApiError::not_available("adjacencies"))
     }
 
     /// All bridge domains.

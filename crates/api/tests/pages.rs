@@ -67,7 +67,7 @@ fn the_client_reads_lists_longer_than_a_page() {
     assert_eq!(client.routes(None, Some(1)).unwrap().routes.len(), 5000);
     let mut pages = 0;
     client
-        .each_routes(None, None, |part| {
+        .each_routes(None, None, None, |part| {
             pages += 1;
             assert!(part.routes.len() <= 10_000);
         })

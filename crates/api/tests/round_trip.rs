@@ -31,6 +31,9 @@ fn what_the_router_says_is_what_the_client_reads() {
     assert_eq!(client.mpls_fib(None).unwrap(), router.mpls_fib(None, None, 100).unwrap());
     assert_eq!(client.mpls_fib(Some(17)).unwrap().labels.iter().map(|entry| entry.label).collect::<Vec<_>>(), [17]);
     assert_eq!(client.memif(None).unwrap(), router.memif().unwrap());
+    let everything = AdjacencyQuery { interface: None, after: None, most: 100 };
+    assert_eq!(client.adjacencies(None).unwrap(), router.adjacencies_where(&everything).unwrap());
+    assert_eq!(client.adjacencies(Some("wan")).unwrap().adjacencies.iter().map(|it| it.number).collect::<Vec<_>>(), [7]);
     assert_eq!(client.acls(None, None).unwrap(), router.acls_where(&AclQuery { most: 9, ..AclQuery::default() }).unwrap());
     assert_eq!(client.runtime().unwrap(), router.runtime().unwrap());
     assert_eq!(client.errors(None, true).unwrap(), router.errors().unwrap());

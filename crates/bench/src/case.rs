@@ -4,8 +4,8 @@
 //! frames, and what must become of a frame. To add one: the file, a line in `cases/mod.rs`. What every case
 //! shares (buffers, vectors, the graph, sFlow, checks of the counters) is in `scene.rs` and `rig.rs`.
 
-use crate::load::FibLoad;
 use crate::measure::{BenchError, Effort};
+use crate::report::Found;
 use crate::scene::Scene;
 
 /// What a case may cost.
@@ -35,7 +35,7 @@ impl Limit {
 }
 
 /// What measures [`Kind::Load`]; the flag says whether packet memory lay on hugepages.
-type LoadRun = fn(&'static str, Effort, &mut dyn FnMut(&str)) -> Result<(FibLoad, bool), BenchError>;
+type LoadRun = fn(&'static str, Effort, &mut dyn FnMut(&str)) -> Result<(Found, bool), BenchError>;
 
 /// How a case is measured.
 #[derive(Clone, Copy)]

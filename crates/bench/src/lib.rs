@@ -17,6 +17,7 @@
 
 mod case;
 mod cases;
+mod failover;
 mod load;
 mod measure;
 mod report;
@@ -24,6 +25,7 @@ mod rig;
 mod scene;
 
 pub use case::Case;
+pub use failover::Failover;
 pub use load::FibLoad;
 pub use measure::{BenchError, Effort, run_case, run_untimed};
 pub use report::{CaseResult, Found, Machine, Report};

@@ -18,6 +18,7 @@ use weir_ring::qsbr::{Domain, Reader};
 
 use crate::cases::ip4_full;
 use crate::measure::{BenchError, Effort, quantile, round};
+use crate::report::Found;
 use crate::rig::Rig;
 use crate::scene::Scene;
 
@@ -68,7 +69,7 @@ pub struct FibLoad {
 }
 
 /// Measures it. Also says whether packet memory lay on hugepages.
-pub(crate) fn run(name: &'static str, effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<(FibLoad, bool), BenchError> {
+pub(crate) fn run(name: &'static str, effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<(Found, bool), BenchError> {
     progress(&format!("{name}: loading"));
     let routes = ip4_full::routes(effort.thinned);
     let mut seconds = Vec::new();
@@ -107,7 +108,7 @@ pub(crate) fn run(name: &'static str, effort: Effort, progress: &mut dyn FnMut(&
         slowed_percent_target: 10.0,
         slowed_percent_at_most_updates: round(100.0 * (beside.hurried - 1.0)),
     };
-    Ok((found, hugepages))
+    Ok((Found::Load(found), hugepages))
 }
 
 /// Seconds that a whole table takes, its groups included.

@@ -68,7 +68,7 @@ pub fn run_case(case: Case, effort: Effort, mut progress: impl FnMut(&str)) -> R
         }
         Kind::Load { run } => {
             let (found, hugepages) = run(case.name, effort, &mut progress)?;
-            Ok((vec![Found::Load(found)], hugepages))
+            Ok((vec![found], hugepages))
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::case::Limit;
+use crate::failover::Failover;
 use crate::load::FibLoad;
 
 /// Where it was measured.
@@ -81,6 +82,8 @@ pub enum Found {
     Packets(CaseResult),
     /// A full table.
     Load(FibLoad),
+    /// A link that goes down.
+    Failover(Failover),
 }
 
 impl Report {

@@ -11,7 +11,7 @@ use weir_port::null::NullTx;
 use weir_ring::spsc::{self, Consumer, Producer};
 use weir_telemetry::sampler::{RING, SampleSource, Sampler, Settings};
 
-use crate::scene::{Check, Frames, IN, OUT, Scene};
+use crate::scene::{BESIDE, Check, Frames, IN, OUT, Scene};
 
 /// Buffers that circulate.
 const CIRCULATING: usize = 16_384;
@@ -41,6 +41,7 @@ pub(crate) struct Rig {
     on: Tables,
     events: (Producer<Event>, Consumer<Event>),
     port: PortTx,
+    beside: PortTx,
     entry: usize,
     stage: usize,
     vector: Vector,
@@ -79,6 +80,7 @@ impl Rig {
             on,
             events: spsc::ring(64),
             port,
+            beside: PortTx { interface: BESIDE, queue: Box::new(NullTx) },
             entry,
             stage,
             vector: Vector::with_capacity(2 * VECTOR),
@@ -112,6 +114,20 @@ impl Rig {
     pub(crate) fn turn(&mut self, sampled: bool) -> u64 {
         self.input();
         self.measured_turn(sampled)
+    }
+
+    /// One turn by other tables than the scene's, which may send by [`BESIDE`], too.
+    pub(crate) fn turn_by(&mut self, world: &Tables) {
+        self.input();
+        self.now += 10_000;
+        let mut env = Env { world, now: self.now, cache: &mut self.cache, events: &mut self.events.0, event_sent: false };
+        self.graph.inhale(&mut env, self.entry, IN, &mut self.vector);
+        self.graph.run(&mut env);
+        while let Some((interface, mut packets)) = self.graph.next_leaving() {
+            let port = if interface == BESIDE { &mut self.beside } else { &mut self.port };
+            transmit(&mut self.graph, &mut env, self.stage, 0, port, &mut packets);
+            self.graph.recycle(interface, packets);
+        }
     }
 
     /// What of a turn is measured. Those who count instructions know this function by its name.

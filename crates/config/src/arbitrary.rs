@@ -16,7 +16,7 @@ use crate::bond::{Bond, BondMode, LacpRate, LoadBalance};
 use crate::bridge::{Bridge, SplitHorizon, StaticMac};
 use crate::device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
 use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Urpf, Via, Vrf, is_link_local};
-use crate::mpls::{LabelEntry, TtlMode};
+use crate::mpls::{DEFAULT_TABLE, LabelEntry, TtlMode};
 use crate::pseudowire::{Pseudowire, PseudowireType};
 use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256};
 use crate::settings::{
@@ -178,14 +178,14 @@ impl Dice {
             if let Some(prefix) = net(destination(index, second), second.is_multiple_of(2)) {
                 let fits = |it: &&Reachable| it.vrf == vrf && (it.address.is_ipv6() || prefix.addr().is_ipv4());
                 let in_table: Vec<_> = reachable.iter().filter(fits).cloned().collect();
-                config.routes.insert(RouteKey { vrf, prefix }, via(&in_table, first, second));
+                config.routes.insert(RouteKey { vrf, prefix }, via(&in_table, prefix.addr().is_ipv6(), first, second));
             }
         }
         for (index, route) in self.routes.iter().enumerate() {
             let Some((first, second)) = *route else { continue };
             let in_default: Vec<_> = reachable.iter().filter(|it| it.vrf.is_none()).cloned().collect();
             let lookup = first.is_multiple_of(3).then(|| self.vrf(second).unwrap_or_else(|| crate::DEFAULT_TABLE.to_owned()));
-            let via = lookup.is_none().then(|| told_nobody(via(&in_default, second, first)));
+            let via = lookup.is_none().then(|| told_nobody(via(&in_default, true, second, first)));
             let ttl_mode = if second.is_multiple_of(2) { TtlMode::Uniform } else { TtlMode::Pipe };
             config.mpls.labels.insert(1000 + u32::from(small(index)), LabelEntry { via, lookup, ttl_mode });
         }
@@ -305,7 +305,7 @@ impl Dice {
         let in_default: Vec<_> = reachable.iter().filter(|it| it.vrf.is_none()).cloned().collect();
         for (index, route) in self.routes.iter().enumerate() {
             let Some((first, second)) = route.filter(|(first, _)| first % 3 == 1) else { continue };
-            let mut via = told_nobody(via(&in_default, first / 3, second));
+            let mut via = told_nobody(via(&in_default, true, first / 3, second));
             if let Via::Paths(paths) = &mut via {
                 paths.iter_mut().for_each(|path| path.ttl_mode = TtlMode::default());
             }
@@ -674,10 +674,15 @@ fn pick(reachable: &[Reachable], dice: u8) -> Option<Reachable> {
 
 /// A way of what has no sender that could be told.
 fn told_nobody(via: Via) -> Via {
-    if matches!(via, Via::Unreachable | Via::Prohibit) { Via::Blackhole } else { via }
+    match via {
+        Via::Unreachable | Via::Prohibit => Via::Blackhole,
+        via if via.is_recursive() => Via::Blackhole,
+        Via::Resilient(paths) => Via::Paths(paths),
+        via => via,
+    }
 }
 
-fn via(reachable: &[Reachable], first: u8, second: u8) -> Via {
+fn via(reachable: &[Reachable], six: bool, first: u8, second: u8) -> Via {
     let path = |dice: u8| {
         let Reachable { interface, address, .. } = pick(reachable, dice)?;
         let named = dice.is_multiple_of(2) || is_link_local(address);
@@ -695,7 +700,18 @@ fn via(reachable: &[Reachable], first: u8, second: u8) -> Via {
         0 => Via::Blackhole,
         1 if second.is_multiple_of(2) => Via::Unreachable,
         2 if second.is_multiple_of(2) => Via::Prohibit,
+        // Looked up: what another route may lead to.
+        3 | 4 => {
+            // An address within a destination, not its first.
+            let next_hop = match destination(usize::from(second % 5), if six { 2 } else { 0 }) {
+                IpAddr::V4(net) => Ipv4Addr::from(u32::from(net) + 9).into(),
+                IpAddr::V6(net) => Ipv6Addr::from(u128::from(net) + 9).into(),
+            };
+            let next_hop_table = Some(DEFAULT_TABLE.to_owned());
+            Via::Paths(vec![Path { next_hop_table, weight: 1 + first % 2, ..Path::to(next_hop) }])
+        }
         _ if by_hop.is_empty() => Via::Blackhole,
+        5 | 6 => Via::Resilient(by_hop.into_values().collect()),
         _ => Via::Paths(by_hop.into_values().collect()),
     }
 }

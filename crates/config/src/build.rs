@@ -68,6 +68,8 @@ pub(crate) struct RouteItem {
     pub(crate) key: RouteKey,
     /// A word that stands for no next hop.
     pub(crate) nowhere: Option<Via>,
+    /// Whether flows keep their paths when others come and go.
+    pub(crate) resilient: bool,
     /// Paths with the items of their list; none when `via` is one address.
     pub(crate) paths: Vec<(Option<usize>, Path)>,
 }
@@ -119,7 +121,12 @@ impl Candidate {
 
 impl RouteItem {
     fn into_via(self) -> Via {
-        self.nowhere.unwrap_or_else(|| Via::Paths(self.paths.into_iter().map(|(_, path)| path).collect()))
+        let paths = self.paths.into_iter().map(|(_, path)| path).collect();
+        match self.nowhere {
+            Some(nowhere) => nowhere,
+            None if self.resilient => Via::Resilient(paths),
+            None => Via::Paths(paths),
+        }
     }
 }
 
@@ -394,7 +401,13 @@ fn route(item: usize, node: &Node<'_>) -> Option<RouteItem> {
     let via = node.value("via");
     let nowhere = via.and_then(Node::text).and_then(Via::of_word);
     let paths = via.map(paths).unwrap_or_default();
-    Some(RouteItem { item, key: RouteKey { vrf: text(node, "vrf"), prefix }, nowhere, paths })
+    Some(RouteItem {
+        item,
+        key: RouteKey { vrf: text(node, "vrf"), prefix },
+        nowhere,
+        resilient: truth(node, "resilient").unwrap_or_default(),
+        paths,
+    })
 }
 
 fn label(item: usize, node: &Node<'_>) -> Option<LabelItem> {
@@ -409,7 +422,13 @@ fn label(item: usize, node: &Node<'_>) -> Option<LabelItem> {
 fn way(item: usize, node: &Node<'_>) -> RouteItem {
     let via = node.value("via");
     let key = RouteKey { vrf: None, prefix: IpNet::default() };
-    RouteItem { item, key, nowhere: via.and_then(Node::text).and_then(Via::of_word), paths: via.map(paths).unwrap_or_default() }
+    RouteItem {
+        item,
+        key,
+        nowhere: via.and_then(Node::text).and_then(Via::of_word),
+        resilient: false,
+        paths: via.map(paths).unwrap_or_default(),
+    }
 }
 
 /// A pseudowire, and what makes the interface of its name one.
@@ -444,6 +463,7 @@ fn path(node: &Node<'_>) -> Option<Path> {
     Some(Path {
         next_hop: host(node, "next-hop")?,
         interface: text(node, "interface"),
+        next_hop_table: text(node, "next-hop-table"),
         weight: number(node, "weight").unwrap_or(1),
         labels: items(node, "labels").filter_map(|(_, node)| node.text().and_then(decimal)).collect(),
         ttl_mode: word(node, "ttl-mode").unwrap_or_default(),

@@ -98,7 +98,8 @@ fn leaf(key: &str, value: &str) -> Block {
 /// The one next hop that needs no list.
 fn single(paths: &[Value]) -> Option<&Value> {
     let [Value::Object(path)] = paths else { return None };
-    let plain = ["interface", "labels"].iter().all(|key| !path.contains_key(*key)) && path.get("weight").and_then(Value::as_u64) == Some(1);
+    let plain = ["interface", "next-hop-table", "labels"].iter().all(|key| !path.contains_key(*key))
+        && path.get("weight").and_then(Value::as_u64) == Some(1);
     path.get("next-hop").filter(|_| plain)
 }
 
@@ -120,7 +121,7 @@ fn identity(path: &str) -> &'static [&'static str] {
         "bridgedomains.*.split-horizon-groups[]" => &["interface"],
         "bridgedomains.*.static-macs[]" => &["mac"],
         "mpls.labels[]" => &["label"],
-        "routes[].via[]" | "mpls.labels[].via[]" | "pseudowires.*.via[]" => &["next-hop", "interface"],
+        "routes[].via[]" | "mpls.labels[].via[]" | "pseudowires.*.via[]" => &["next-hop", "interface", "next-hop-table"],
         "sflow.collectors[]" | "api.listen[]" => &["address", "port"],
         _ => &["name"],
     }

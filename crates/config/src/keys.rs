@@ -371,14 +371,16 @@ pub(crate) static KEYS: &[Key] = &[
     key("vrfs.*.table", Whole(1, u32::MAX as u64), REQUIRED, "10", "Its number, which no other table has; the default table's is 0."),
     key("vrfs.*.description", Text(255), "", "customer red", "Free text for people; absent by default."),
 
-    key("routes", List(0, 1_000_000), "[]", "[{prefix: 0.0.0.0/0, via: blackhole}]", "Static routes, each prefix once in a table."),
+    key("routes", List(0, 1_000_000), "[]", "[{prefix: 0.0.0.0/0, via: blackhole}]", "Static routes, each prefix once in a table. All with the same `via` share a group of paths, which is written once when a link goes down."),
     key("routes[]", Section, "", "{prefix: 0.0.0.0/0, via: 192.0.2.254}", "One route."),
     key("routes[].vrf", VrfName, "", "red", "The table it is in; the default one when absent."),
     key("routes[].prefix", Prefix, REQUIRED, "198.51.100.0/24", "What it is for, without host bits."),
     key("routes[].via", Via, REQUIRED, "192.0.2.254", "Where it leads: the address of a next hop, a list of several that share the flows, or `blackhole` (dropped), `unreachable` or `prohibit` (dropped, and the sender told: ICMP host unreachable or communication prohibited, ICMPv6 no route or prohibited). Each next hop lies in a connected subnet of the table; that of an IPv4 route may be IPv6 (RFC 8950)."),
+    key("routes[].resilient", Truth, "false", "true", "Whether flows keep their next hops when others are added to `via` or taken away: only those of a next hop that goes move, and one that comes takes no more than its share."),
     key("routes[].via[]", Section, "", "{next-hop: 192.0.2.254, weight: 2}", "One next hop of several."),
     key("routes[].via[].next-hop", Neighbor, REQUIRED, "192.0.2.254", "Its address."),
     key("routes[].via[].interface", InterfaceName, "", "xe0", "The interface it is behind; found by its subnet when absent. A link-local next hop needs it."),
+    key("routes[].via[].next-hop-table", TableName, "", "default", "The next hop need not be on a link: the way to it is the longest match in this table, `default` or a VRF, and follows it when that changes (a recursive next hop)."),
     key("routes[].via[].weight", Whole(1, 255), "1", "2", "Its share of the flows beside the others."),
     key("routes[].via[].labels", List(0, 16), "[]", "[100, 200]", "MPLS labels that are pushed, outermost first."),
     key("routes[].via[].labels[]", Whole(0, 1_048_575), "", "100", "A label: 16 to 1048575, or an explicit null, 0 for IPv4 and 2 for IPv6."),
@@ -623,6 +625,9 @@ pub(crate) mod tests {
             }
             "loopbacks.*" => "loopbacks: {loop0: {KEY}}\nvrfs: {red: {table: 10}}".to_owned(),
             "vrfs.*" => "vrfs: {red: {table: 10, KEY}}".to_owned(),
+            "routes[]" if row.name() == "resilient" => {
+                "interfaces: {xe0: {addresses: [192.0.2.1/24]}}\nroutes: [{prefix: 10.0.0.0/8, via: 192.0.2.254, KEY}]".to_owned()
+            }
             "routes[]" => "vrfs: {red: {table: 10}}\nroutes: [{prefix: 10.0.0.0/8, via: blackhole, KEY}]".to_owned(),
             "bridgedomains.*" => {
                 let members = if matches!(row.name(), "mtu" | "interfaces") { "" } else { "interfaces: [xe0, xe1], " };

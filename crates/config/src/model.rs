@@ -299,7 +299,7 @@ impl std::fmt::Display for AdminState {
 }
 
 /// Where a route leads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Via {
     /// Packets are dropped, counted.
     #[serde(rename = "blackhole")]
@@ -310,12 +310,30 @@ pub enum Via {
     /// Packets are dropped, and their senders told that they may not go there.
     #[serde(rename = "prohibit")]
     Prohibit,
+    /// To one of these, chosen by flow; flows keep their paths when others come and go.
+    #[serde(rename = "resilient")]
+    Resilient(Vec<Path>),
     /// To one of these, chosen by flow.
     #[serde(untagged)]
     Paths(Vec<Path>),
 }
 
 impl Via {
+    /// The paths; none of a route that leads nowhere.
+    #[must_use]
+    pub fn paths(&self) -> &[Path] {
+        match self {
+            Self::Paths(paths) | Self::Resilient(paths) => paths,
+            Self::Blackhole | Self::Unreachable | Self::Prohibit => &[],
+        }
+    }
+
+    /// Whether the way to a next hop is looked up in a table.
+    #[must_use]
+    pub fn is_recursive(&self) -> bool {
+        self.paths().iter().any(|path| path.next_hop_table.is_some())
+    }
+
     /// The words of the file for routes that lead nowhere.
     pub(crate) const WORDS: [&'static str; 3] = ["blackhole", "unreachable", "prohibit"];
 
@@ -336,7 +354,10 @@ impl std::fmt::Display for Via {
             Self::Blackhole => f.write_str("blackhole"),
             Self::Unreachable => f.write_str("unreachable"),
             Self::Prohibit => f.write_str("prohibit"),
-            Self::Paths(paths) => {
+            Self::Paths(paths) | Self::Resilient(paths) => {
+                if matches!(self, Self::Resilient(_)) {
+                    f.write_str("resilient ")?;
+                }
                 for (index, path) in paths.iter().enumerate() {
                     let comma = if index == 0 { "" } else { ", " };
                     write!(f, "{comma}{path}")?;
@@ -348,7 +369,7 @@ impl std::fmt::Display for Via {
 }
 
 /// One next hop of a route.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Path {
     /// The neighbour that packets are handed to; it may be of the other IP version (RFC 8950).
@@ -356,6 +377,9 @@ pub struct Path {
     /// The interface it is behind; found by its subnet when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
+    /// The table whose longest match says how it is reached; it is on a link when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_hop_table: Option<String>,
     /// Its share of flows beside the other paths.
     #[serde(default = "one_weight")]
     pub weight: u8,
@@ -380,6 +404,7 @@ impl Path {
         Self {
             next_hop,
             interface: None,
+            next_hop_table: None,
             weight: 1,
             labels: Vec::new(),
             ttl_mode: TtlMode::default(),
@@ -403,6 +428,9 @@ impl std::fmt::Display for Path {
         write!(f, "{}", self.next_hop)?;
         if let Some(interface) = &self.interface {
             write!(f, " on {interface}")?;
+        }
+        if let Some(table) = &self.next_hop_table {
+            write!(f, " by table {table}")?;
         }
         if self.weight != 1 {
             write!(f, " weight {}", self.weight)?;

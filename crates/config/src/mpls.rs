@@ -51,7 +51,7 @@ impl LabelEntry {
 pub const DEFAULT_TABLE: &str = "default";
 
 /// What becomes of time to live and traffic class where a label goes (RFC 3443).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TtlMode {
     /// They are carried over to what is under it.

@@ -29,7 +29,7 @@ pub use report::{Plan, PlannedStep};
 use crate::access_list::Binding;
 use crate::apply::apply_to_model;
 use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, Via};
-use crate::mpls::LabelEntry;
+use crate::mpls::{DEFAULT_TABLE, LabelEntry};
 use crate::step::{RestartChange, Step};
 use crate::subnets::Subnets as SubnetsOf;
 
@@ -440,6 +440,8 @@ struct Ground<'a> {
     /// Subnets that keep at least one of their addresses.
     kept: Subnets<'a>,
     gone: &'a BTreeSet<&'a str>,
+    /// Tables that stay.
+    tables: BTreeSet<&'a str>,
     /// The tables of the running interfaces.
     vrfs: HashMap<&'a str, Option<&'a str>>,
 }
@@ -450,17 +452,21 @@ impl<'a> Ground<'a> {
         let stays = |name: &str, it: &Interface, net: &IpNet| it.vrf.as_ref() == vrf(name) && it.addresses.contains(net);
         let kept = |name: &str, net: &IpNet| !gone.contains(name) && wanted.interfaces.get(name).is_some_and(|it| stays(name, it, net));
         let vrfs = running.interfaces.iter().map(|(name, it)| (name.as_str(), it.vrf.as_deref())).collect();
-        Self { before: Subnets::of(running), after: Subnets::of(wanted), kept: Subnets::of_those(running, kept), gone, vrfs }
+        let tables = running.vrfs.keys().filter(|name| wanted.vrfs.contains_key(*name)).map(String::as_str).collect();
+        Self { before: Subnets::of(running), after: Subnets::of(wanted), kept: Subnets::of_those(running, kept), gone, tables, vrfs }
     }
 
     /// Whether a running route may stay, or be changed in place, throughout the plan.
     fn keeps_route(&self, key: &RouteKey, via: &Via, wanted: Option<&Via>) -> bool {
         let Some(wanted) = wanted else { return false };
-        let Via::Paths(paths) = via else { return true };
-        paths.iter().all(|path| self.keeps_path(key, path, wanted == via))
+        via.paths().iter().all(|path| self.keeps_path(key, path, wanted == via))
     }
 
     fn keeps_path(&self, key: &RouteKey, path: &Path, unchanged: bool) -> bool {
+        // What it resolves to follows the table that it is looked up in, as long as there is one.
+        if let Some(table) = path.next_hop_table.as_deref() {
+            return table == DEFAULT_TABLE || self.tables.contains(table);
+        }
         if path.interface.as_deref().is_some_and(|name| self.gone.contains(name)) {
             return false;
         }
@@ -482,10 +488,7 @@ impl<'a> Ground<'a> {
         // Another mode or table is written in one go with the paths; a path that moves is not.
         let goes_to = wanted.via.as_ref().unwrap_or(&Via::Blackhole);
         let anywhere = RouteKey { vrf: None, prefix: IpNet::default() };
-        match via {
-            Via::Paths(paths) => paths.iter().all(|path| self.keeps_path(&anywhere, path, goes_to == via)),
-            Via::Blackhole | Via::Unreachable | Via::Prohibit => true,
-        }
+        via.paths().iter().all(|path| self.keeps_path(&anywhere, path, goes_to == via))
     }
 
     fn keeps_neighbor(&self, key: &NeighborKey) -> bool {

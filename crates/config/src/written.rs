@@ -401,7 +401,7 @@ mod lists {
 
     pub(super) mod routes {
         use super::{BTreeMap, Deserialize, Deserializer, Serialize, Serializer};
-        use crate::model::{RouteKey, Via};
+        use crate::model::{Path, RouteKey, Via};
         use ipnet::IpNet;
 
         #[derive(Serialize)]
@@ -409,7 +409,17 @@ mod lists {
             #[serde(skip_serializing_if = "Option::is_none")]
             vrf: Option<&'a str>,
             prefix: IpNet,
-            via: &'a Via,
+            via: Led<'a>,
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            resilient: bool,
+        }
+
+        /// Where a route leads, as the file says it.
+        #[derive(Serialize)]
+        #[serde(untagged)]
+        enum Led<'a> {
+            Nowhere(&'a Via),
+            Paths(&'a [Path]),
         }
 
         #[derive(Deserialize)]
@@ -419,15 +429,27 @@ mod lists {
             vrf: Option<String>,
             prefix: IpNet,
             via: Via,
+            #[serde(default)]
+            resilient: bool,
         }
 
         pub(in crate::written) fn serialize<S: Serializer>(routes: &BTreeMap<RouteKey, Via>, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.collect_seq(routes.iter().map(|(key, via)| Written { vrf: key.vrf.as_deref(), prefix: key.prefix, via }))
+            serializer.collect_seq(routes.iter().map(|(key, via)| Written {
+                vrf: key.vrf.as_deref(),
+                prefix: key.prefix,
+                via: if via.paths().is_empty() { Led::Nowhere(via) } else { Led::Paths(via.paths()) },
+                resilient: matches!(via, Via::Resilient(_)),
+            }))
         }
 
         pub(in crate::written) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<RouteKey, Via>, D::Error> {
             let list = Vec::<Read>::deserialize(deserializer)?;
-            Ok(list.into_iter().map(|route| (RouteKey { vrf: route.vrf, prefix: route.prefix.trunc() }, route.via)).collect())
+            let via = |via, resilient| match via {
+                Via::Paths(paths) if resilient => Via::Resilient(paths),
+                via => via,
+            };
+            let keyed = |route: Read| (RouteKey { vrf: route.vrf, prefix: route.prefix.trunc() }, via(route.via, route.resilient));
+            Ok(list.into_iter().map(keyed).collect())
         }
     }
 

@@ -498,7 +498,7 @@ impl Control {
     }
 
     /// The table of an interface.
-    fn table_of(&self, index: u32) -> u32 {
+    pub(crate) fn table_of(&self, index: u32) -> u32 {
         self.tables.interface(index).map_or(0, |interface| interface.table)
     }
 
@@ -511,19 +511,15 @@ impl Control {
 
     /// The neighbours that a route's paths lead to.
     fn places<'v>(&self, vrf: Option<&str>, via: &'v Via) -> Vec<(Place, &'v weir_config::Path)> {
-        let (Via::Paths(paths), Some(table)) = (via, self.place_of_vrf(vrf)) else { return Vec::new() };
-        let place = |path: &'v weir_config::Path| {
-            let interface = match &path.interface {
-                Some(name) => self.index_of(name),
-                None => self.subnets.find(table, path.next_hop, None).map_or(0, |(interface, _)| interface),
-            };
-            (Place { interface, address: path.next_hop }, path)
-        };
-        paths.iter().map(place).collect()
+        // Those of next hops that are looked up are held with their group.
+        let Some(table) = self.place_of_vrf(vrf).filter(|_| !via.is_recursive()) else { return Vec::new() };
+        let nobody = |path: &weir_config::Path| Place { interface: 0, address: path.next_hop };
+        via.paths().iter().map(|path| (self.place(table, path).unwrap_or_else(|| nobody(path)), path)).collect()
     }
 
-    /// The group that a `via` in a table leads to, whose neighbours are held from here on.
-    pub(crate) fn group_of(&mut self, vrf: Option<&str>, via: &Via) -> Result<u32, String> {
+    /// The group that a `via` in a table leads to, whose neighbours are held from here on. `before` is the group that it
+    /// takes the place of.
+    pub(crate) fn group_of(&mut self, vrf: Option<&str>, via: &Via, before: Option<u32>) -> Result<u32, String> {
         let places = self.places(vrf, via);
         let (now, mut deeds) = (self.clock.now(), Vec::new());
         for (place, _) in &places {
@@ -534,21 +530,36 @@ impl Control {
             Via::Blackhole => Ok(self.single(self.nowhere.blackhole)),
             Via::Unreachable => Ok(self.single(self.nowhere.unreachable)),
             Via::Prohibit => Ok(self.single(self.nowhere.prohibit)),
-            Via::Paths(_) => {
+            Via::Paths(_) | Via::Resilient(_) if via.is_recursive() => {
+                let table = self.place_of_vrf(vrf).ok_or_else(|| format!("there is no vrf {}", vrf.unwrap_or_default()))?;
+                self.acquire_recursive(table, via)
+            }
+            Via::Paths(_) | Via::Resilient(_) => {
                 let path = |(place, path): &(Place, &weir_config::Path)| {
                     let adjacency = self.adjacencies.get(place).copied().unwrap_or(weir_fib::DROP);
                     Path { weight: u32::from(path.weight), labels: crate::labels::pushed(path), ..Path::to(adjacency) }
                 };
-                let group = Group::new(places.iter().map(path)).map_err(|error| error.to_string())?;
+                let paths = places.iter().map(path);
+                let resilient = matches!(via, Via::Resilient(_));
+                let group =
+                    if resilient { Group::resilient(paths, before.and_then(|it| self.nexthops.group(it))) } else { Group::new(paths) };
+                let group = group.map_err(|error| error.to_string())?;
                 self.nexthops.acquire(group).map_err(|error| error.to_string())
             }
         }
     }
 
     fn add_route(&mut self, key: &RouteKey, via: &Via) -> Result<(), String> {
-        let group = self.group_of(key.vrf.as_deref(), via)?;
+        let group = self.group_of(key.vrf.as_deref(), via, self.group_before(key))?;
         let table = self.place_of_vrf(key.vrf.as_deref()).ok_or_else(|| format!("route {key}: there is no such table"))?;
         self.set_route_soon(table, key.prefix, RouteSource::Static, group)
+    }
+
+    /// The group that a static route leads over until it changes.
+    fn group_before(&self, key: &RouteKey) -> Option<u32> {
+        let table = self.place_of_vrf(key.vrf.as_deref())?;
+        let routes = self.routing.get(table as usize)?.as_ref()?;
+        routes.of(key.prefix, RouteSource::Static)
     }
 
     pub(crate) fn let_go(&mut self, vrf: Option<&str>, via: &Via) {

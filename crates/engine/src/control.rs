@@ -33,6 +33,7 @@ use crate::labels::WaitingLabel;
 use crate::memory::Memory;
 use crate::neighbors::{Deed, NeighborTable, Place, Said};
 use crate::pseudowires::LivePseudowire;
+use crate::recursion::Recursion;
 use crate::rib::{RouteSource, Table};
 use crate::router::{Due, LogControl};
 use crate::routing::Waiting;
@@ -142,6 +143,8 @@ pub(crate) struct Control {
     /// Interfaces that are out of the master tables and closed once workers do not see them.
     pub(crate) leaving: Vec<Attached>,
     pub(crate) nowhere: Nowhere,
+    /// Groups whose next hops are looked up in a table.
+    pub(crate) recursion: Recursion,
     pub(crate) neighbors: NeighborTable,
     /// Own IPv6 addresses, and whether they are ours alone.
     pub(crate) claims: Claims,
@@ -381,6 +384,9 @@ impl Control {
         if contested {
             tracing::error!("{name}: {address} is used by {mac} already, and not by this router");
             self.refresh(&name);
+            // What is for it is the other station's.
+            let table = self.table_of(index);
+            self.unset_route(table, IpNet::from(address), RouteSource::Local);
         } else {
             tracing::warn!("{name}: {mac} claims {address}, which is this router's");
         }
@@ -398,9 +404,27 @@ impl Control {
         for index in settled {
             if let Some(name) = self.name_of(index).map(str::to_owned) {
                 self.refresh(&name);
+                self.lead_to_own(&name);
             }
         }
         self.settle_or_log();
+    }
+
+    /// Own addresses that are free have their routes, which a duplicate has lost until it is asked about again.
+    fn lead_to_own(&mut self, name: &str) {
+        let Some((index, local)) = self.interfaces.get(name).map(|attached| (attached.index, attached.local)) else { return };
+        let (table, wanted) = (self.table_of(index), self.config.interfaces.get(name));
+        let own: Vec<IpAddr> = wanted.iter().flat_map(|it| &it.addresses).map(IpNet::addr).filter(|it| !is_link_local(*it)).collect();
+        for address in own {
+            let is_free = matches!(address, IpAddr::V6(address) if self.claims.get(index, address) == Claim::Free);
+            let there = self.routing.get(table as usize).and_then(Option::as_ref).and_then(|it| it.of(address.into(), RouteSource::Local));
+            if is_free && there.is_none() {
+                let group = self.single(local);
+                if let Err(error) = self.set_route_soon(table, address.into(), RouteSource::Local, group) {
+                    tracing::error!("{error}");
+                }
+            }
+        }
     }
 
     /// Neighbours age.
@@ -448,6 +472,9 @@ impl Control {
         let adjacency = Adjacency::neighbor(place.interface, place.address, interface.mtu, interface.mac.0);
         let number = self.nexthops.add_adjacency(adjacency);
         self.adjacencies.insert(place, number);
+        // A path over a link that is down is none from the beginning.
+        let can_send = self.tables.interface(place.interface).is_some_and(|interface| interface.can_send);
+        self.nexthops.set_up(number, can_send);
         // A link-local address is on every link; nothing is routed there (RFC 4291 section 2.5.6).
         if is_link_local(place.address) {
             return;

@@ -4,10 +4,33 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use weir_api::{Destinations, Family, FibTable, RouteKey, RouteQuery};
-use weir_fib::AdjacencyKind;
+use weir_fib::{Adjacency, AdjacencyKind};
+use weir_wire::MacAddr;
 
 use crate::control::Control;
 use crate::rib::{Found, RouteSource, Table};
+
+/// Where the label is in an entry of a stack.
+const LABEL_SHIFT: u32 = 12;
+
+fn kind_view(kind: AdjacencyKind) -> weir_api::AdjacencyKind {
+    match kind {
+        AdjacencyKind::Neighbor => weir_api::AdjacencyKind::Neighbor,
+        AdjacencyKind::Local => weir_api::AdjacencyKind::Local,
+        AdjacencyKind::Glean => weir_api::AdjacencyKind::Glean,
+        AdjacencyKind::Blackhole => weir_api::AdjacencyKind::Blackhole,
+        AdjacencyKind::Unreachable => weir_api::AdjacencyKind::Unreachable,
+        AdjacencyKind::Prohibit => weir_api::AdjacencyKind::Prohibit,
+        AdjacencyKind::Drop => weir_api::AdjacencyKind::NoRoute,
+        AdjacencyKind::Labelled => weir_api::AdjacencyKind::Labelled,
+        AdjacencyKind::Lookup => weir_api::AdjacencyKind::Lookup,
+        AdjacencyKind::Pseudowire => weir_api::AdjacencyKind::Pseudowire,
+    }
+}
+
+fn next_hop_view(path: &weir_config::Path) -> weir_api::NextHop {
+    weir_api::NextHop { address: path.next_hop, table: path.next_hop_table.clone() }
+}
 
 fn source_view(source: RouteSource) -> weir_api::RouteSource {
     match source {
@@ -39,48 +62,108 @@ impl Control {
             let room = query.most.saturating_sub(found.len());
             let view = |route| self.route_view(table, route);
             match query.destinations {
-                Destinations::All => found.extend(table.after(behind).take(room).map(view)),
+                Destinations::All if query.family == Some(Family::Ipv6) => found.extend(table.six_after(behind).take(room).map(view)),
+                Destinations::All => {
+                    let wanted = |route: &Found| query.family.is_none() || route.prefix.addr().is_ipv4();
+                    found.extend(table.after(behind).take_while(wanted).take(room).map(view));
+                }
                 Destinations::Prefix(prefix) => found.extend(table.get(prefix).map(view)),
                 Destinations::LongestMatch(address) => found.extend(table.longest_match(address).map(view)),
             }
         }
+        found.retain(|route| query.family.is_none_or(|family| (family == Family::Ipv4) == route.prefix.addr().is_ipv4()));
         found.retain(|route| query.after.is_none_or(|after| RouteKey::from(route) > after));
         found.truncate(query.most);
         found
     }
 
     fn route_view(&self, table: &Table, route: Found) -> weir_api::Route {
-        let paths = self.nexthops.group(route.group).map_or(&[][..], |group| group.paths());
+        let buckets = self.nexthops.buckets(route.group);
         weir_api::Route {
             table: table.number,
+            vrf: table.name.clone(),
             prefix: route.prefix,
             source: source_view(route.source),
-            paths: paths.iter().map(|path| self.path_view(path)).collect(),
+            next_hops: self.recursion.next_hops(route.group).iter().map(next_hop_view).collect(),
+            group: Some(weir_api::RouteGroup {
+                number: route.group,
+                routes: self.nexthops.users(route.group),
+                buckets: buckets.len() as u32,
+                resilient: self.nexthops.group(route.group).is_some_and(weir_fib::Group::is_resilient),
+            }),
+            paths: self.path_views(route.group),
         }
     }
 
-    pub(crate) fn path_view(&self, path: &weir_fib::Path) -> weir_api::PathReply {
-        let adjacency = self.nexthops.adjacency(path.adjacency);
-        let kind = adjacency.map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind);
-        let interface = adjacency.map_or(0, |adjacency| adjacency.interface);
-        let down = self.tables.interface(interface).is_none_or(|interface| !interface.can_send);
-        let state = match kind {
-            AdjacencyKind::Neighbor | AdjacencyKind::Glean if down => weir_api::Adjacency::Down,
-            AdjacencyKind::Neighbor if adjacency.is_some_and(|adjacency| adjacency.rewrite().is_some()) => weir_api::Adjacency::Complete,
-            AdjacencyKind::Neighbor => weir_api::Adjacency::Incomplete,
+    /// Adjacencies that are asked for.
+    pub(crate) fn adjacencies_where(&self, query: &weir_api::AdjacencyQuery) -> weir_api::Adjacencies {
+        let wanted = query.interface.as_ref().map(|name| self.index_of(name));
+        let here = |adjacency: &Adjacency| match adjacency.kind {
+            AdjacencyKind::Lookup => wanted.is_none(),
+            _ => wanted.is_none_or(|wanted| wanted == adjacency.interface),
+        };
+        let all = self.nexthops.adjacencies().filter(|(number, _)| query.after.is_none_or(|after| *number > after));
+        let all = all.filter(|(_, adjacency)| here(adjacency)).take(query.most);
+        weir_api::Adjacencies { adjacencies: all.map(|(number, adjacency)| self.adjacency_view(number, adjacency)).collect() }
+    }
+
+    fn adjacency_view(&self, number: u32, adjacency: &Adjacency) -> weir_api::AdjacencyReply {
+        let kind = adjacency.kind;
+        let sends = matches!(kind, AdjacencyKind::Neighbor | AdjacencyKind::Glean | AdjacencyKind::Labelled);
+        let on_interface = sends || matches!(kind, AdjacencyKind::Local | AdjacencyKind::Pseudowire);
+        let entries = adjacency.labelled().map_or(&[][..], |labelled| labelled.entries());
+        weir_api::AdjacencyReply {
+            number,
+            kind: kind_view(kind),
+            state: self.state_of(adjacency),
+            interface: self.name_of(adjacency.interface).filter(|_| on_interface).map(str::to_owned),
+            address: Some(adjacency.address).filter(|_| matches!(kind, AdjacencyKind::Neighbor | AdjacencyKind::Labelled)),
+            mac: adjacency.end().rewrite().map(|mac| MacAddr(mac).to_string()),
+            source_mac: sends.then(|| MacAddr(adjacency.source_mac).to_string()),
+            mtu: sends.then_some(adjacency.mtu),
+            labels: entries.iter().map(|entry| entry >> LABEL_SHIFT).collect(),
+            groups: self.nexthops.groups_over(number) as u32,
+        }
+    }
+
+    /// What becomes of packets that take a path to an adjacency.
+    fn state_of(&self, adjacency: &Adjacency) -> weir_api::Adjacency {
+        let down = self.tables.interface(adjacency.interface).is_none_or(|interface| !interface.can_send);
+        match adjacency.kind {
+            AdjacencyKind::Neighbor | AdjacencyKind::Glean | AdjacencyKind::Labelled if down => weir_api::Adjacency::Down,
+            AdjacencyKind::Neighbor | AdjacencyKind::Labelled if adjacency.end().rewrite().is_some() => weir_api::Adjacency::Complete,
+            AdjacencyKind::Neighbor | AdjacencyKind::Labelled => weir_api::Adjacency::Incomplete,
             AdjacencyKind::Local | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => weir_api::Adjacency::Local,
             AdjacencyKind::Glean => weir_api::Adjacency::Glean,
             AdjacencyKind::Unreachable => weir_api::Adjacency::Unreachable,
             AdjacencyKind::Prohibit => weir_api::Adjacency::Prohibit,
-            // A path ends in the neighbour below its labels.
-            AdjacencyKind::Blackhole | AdjacencyKind::Drop | AdjacencyKind::Labelled => weir_api::Adjacency::Drop,
-        };
-        let next_hop = adjacency.filter(|_| kind == AdjacencyKind::Neighbor).map(|adjacency| adjacency.address);
+            AdjacencyKind::Blackhole | AdjacencyKind::Drop => weir_api::Adjacency::Drop,
+        }
+    }
+
+    /// The paths of a group.
+    pub(crate) fn path_views(&self, group: u32) -> Vec<weir_api::PathReply> {
+        let paths = self.nexthops.group(group).map_or(&[][..], |group| group.paths());
+        let buckets = self.nexthops.buckets(group);
+        let share = |end: u32| buckets.iter().filter(|&&bucket| bucket == end).count() as u32;
+        paths.iter().zip(self.nexthops.ends(group)).map(|(path, &end)| self.path_view(path, end, share(end))).collect()
+    }
+
+    pub(crate) fn path_view(&self, path: &weir_fib::Path, end: u32, buckets: u32) -> weir_api::PathReply {
+        // With labels, the neighbour below them.
+        let adjacency = self.nexthops.adjacency(path.adjacency);
+        let kind = adjacency.map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind);
+        let sends = matches!(kind, AdjacencyKind::Neighbor | AdjacencyKind::Glean);
+        let over = self.nexthops.adjacency(end).filter(|_| sends);
         weir_api::PathReply {
-            next_hop,
-            interface: self.name_of(interface).map(str::to_owned),
+            next_hop: adjacency.filter(|_| kind == AdjacencyKind::Neighbor).map(|adjacency| adjacency.address),
+            interface: adjacency.and_then(|it| self.name_of(it.interface)).map(str::to_owned),
             weight: path.weight,
-            adjacency: state,
+            buckets,
+            adjacency_number: end,
+            adjacency: adjacency.map_or(weir_api::Adjacency::Drop, |adjacency| self.state_of(adjacency)),
+            mac: adjacency.and_then(|it| it.rewrite()).map(|mac| MacAddr(mac).to_string()),
+            mtu: over.map(|it| it.mtu),
             labels: path.labels.labels.clone(),
         }
     }
@@ -122,7 +205,7 @@ impl Control {
     /// All own addresses of an interface, the link-local one that was made among them.
     pub(crate) fn all_addresses(&self, index: u32, wanted: &weir_config::Interface) -> Vec<IpNet> {
         let mut all: Vec<IpNet> = wanted.addresses.iter().copied().collect();
-        let mac = self.tables.interface(index).map_or(weir_wire::MacAddr::ZERO, |interface| interface.mac);
+        let mac = self.tables.interface(index).map_or(MacAddr::ZERO, |interface| interface.mac);
         let made = crate::control::made_link_local(wanted, mac);
         all.extend(made.and_then(|address| IpNet::new(address.into(), 64).ok()));
         all

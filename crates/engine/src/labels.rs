@@ -33,7 +33,7 @@ impl Control {
     /// Says what is done with a label, in the place of what was.
     pub(crate) fn add_label(&mut self, label: u32, entry: &LabelEntry) -> Result<(), String> {
         let group = match (&entry.via, entry.lookup_vrf()) {
-            (Some(via), _) => self.group_of(None, via)?,
+            (Some(via), _) => self.group_of(None, via, None)?,
             (None, table) => {
                 let vrf = table.flatten();
                 let table =
@@ -61,9 +61,9 @@ impl Control {
     pub(crate) fn settle_labels(&mut self) {
         for WaitingLabel { label, entry } in std::mem::take(&mut self.waiting_labels) {
             match self.tables.lfib.set(label, entry) {
-                Some(old) if old.is_set() => self.nexthops.release(old.group()),
+                Some(old) if old.is_set() => self.release_group(old.group()),
                 Some(_) => {}
-                None => self.nexthops.release(entry.group()),
+                None => self.release_group(entry.group()),
             }
         }
     }
@@ -74,7 +74,7 @@ impl Control {
             self.settle_or_log();
         }
         if let Some(old) = self.tables.lfib.set(label, Entry::NONE).filter(|old| old.is_set()) {
-            self.nexthops.release(old.group());
+            self.release_group(old.group());
         }
     }
 
@@ -86,17 +86,19 @@ impl Control {
 
     fn label_view(&self, label: u32, entry: Entry) -> LabelReply {
         let paths = self.nexthops.group(entry.group()).map_or(&[][..], |group| group.paths());
+        let (ends, buckets) = (self.nexthops.ends(entry.group()), self.nexthops.buckets(entry.group()));
+        let share = |end: u32| buckets.iter().filter(|&&bucket| bucket == end).count() as u32;
         let end = |path: &weir_fib::Path| self.nexthops.adjacency(path.adjacency).filter(|end| end.kind == AdjacencyKind::Lookup);
         let lookup = paths.iter().find_map(end).map(|end| {
             let table = self.routing.get(end.interface as usize).and_then(Option::as_ref);
             table.map_or(0, |table| table.number)
         });
-        let leaves = paths.iter().filter(|path| end(path).is_none());
+        let leaves = paths.iter().zip(ends).filter(|(path, _)| end(path).is_none());
         LabelReply {
             label,
             ttl_mode: if entry.is_pipe() { LabelMode::Pipe } else { LabelMode::Uniform },
             lookup,
-            paths: leaves.map(|path| self.path_view(path)).collect(),
+            paths: leaves.map(|(path, &end)| self.path_view(path, end, share(end))).collect(),
         }
     }
 

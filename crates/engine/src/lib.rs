@@ -32,6 +32,7 @@ mod memory;
 mod neighbors;
 mod ports;
 mod pseudowires;
+mod recursion;
 mod rib;
 mod router;
 mod routing;

@@ -27,7 +27,7 @@ impl Control {
     }
 
     pub(crate) fn add_pseudowire(&mut self, name: &str, wanted: &Pseudowire) -> Result<(), String> {
-        let group = self.group_of(None, &wanted.labelled_via())?;
+        let group = self.group_of(None, &wanted.labelled_via(), None)?;
         let end = self.nexthops.add_adjacency(Adjacency::pseudowire(self.index_of(name)));
         let incoming = self.single(end);
         // Nothing of an Ethernet frame goes by the label's time to live or class.
@@ -40,10 +40,10 @@ impl Control {
 
     /// The label of this end stays.
     pub(crate) fn change_pseudowire(&mut self, name: &str, from: &Pseudowire, to: &Pseudowire) -> Result<(), String> {
-        let group = self.group_of(None, &to.labelled_via())?;
+        let group = self.group_of(None, &to.labelled_via(), None)?;
         if let Some(live) = self.pseudowires.get_mut(name) {
             let old = std::mem::replace(&mut live.group, group);
-            self.nexthops.release(old);
+            self.release_group(old);
         }
         self.refresh(name);
         self.let_go(None, &from.via);
@@ -53,7 +53,7 @@ impl Control {
     pub(crate) fn remove_pseudowire(&mut self, name: &str, was: &Pseudowire) {
         self.remove_label(was.local_label);
         if let Some(live) = self.pseudowires.remove(name) {
-            self.nexthops.release(live.group);
+            self.release_group(live.group);
             self.nexthops.remove_adjacency(live.end);
         }
         self.refresh(name);
@@ -64,8 +64,7 @@ impl Control {
     pub(crate) fn pseudowire_views(&self) -> weir_api::Pseudowires {
         let view = |(name, wanted): (&String, &Pseudowire)| {
             let index = self.index_of(name);
-            let group = self.pseudowires.get(name).and_then(|live| self.nexthops.group(live.group));
-            let paths: Vec<_> = group.iter().flat_map(|group| group.paths()).map(|path| self.path_view(path)).collect();
+            let paths = self.pseudowires.get(name).map_or_else(Vec::new, |live| self.path_views(live.group));
             let carries = paths.iter().any(|path| path.adjacency == weir_api::Adjacency::Complete);
             let is_up = self.tables.interface(index).is_some_and(|interface| interface.can_send);
             let view = weir_api::Pseudowire {

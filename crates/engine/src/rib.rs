@@ -36,6 +36,12 @@ struct Best {
     source: RouteSource,
 }
 
+impl Best {
+    fn found(self, prefix: IpNet) -> Found {
+        Found { prefix, source: self.source, group: self.group }
+    }
+}
+
 /// The routes of one IP version.
 #[derive(Debug)]
 struct Rib<N> {
@@ -92,6 +98,12 @@ impl<N: Ord + Copy> Rib<N> {
             self.counts[source as usize] -= 1;
         }
         old
+    }
+
+    /// The group of the route of a source, hidden or not.
+    fn of(&self, net: N, source: RouteSource) -> Option<u32> {
+        let best = self.best.get(&net)?;
+        if best.source == source { Some(best.group) } else { self.hidden.get(&(net, source)).copied() }
     }
 
     fn get(&self, net: N) -> Option<Best> {
@@ -204,6 +216,14 @@ impl Table {
         Ok(old)
     }
 
+    /// The group of a prefix's route of one source, whether or not it counts.
+    pub(crate) fn of(&self, prefix: IpNet, source: RouteSource) -> Option<u32> {
+        match prefix {
+            IpNet::V4(net) => self.four.of(net, source),
+            IpNet::V6(net) => self.six.of(net, source),
+        }
+    }
+
     /// The route of exactly this prefix.
     pub(crate) fn get(&self, prefix: IpNet) -> Option<Found> {
         let best = match prefix {
@@ -224,14 +244,19 @@ impl Table {
 
     /// All routes that count and come after a prefix, IPv4 first, in order of addresses.
     pub(crate) fn after(&self, prefix: Option<IpNet>) -> impl Iterator<Item = Found> + '_ {
-        let (four, six) = match prefix {
-            None => (Some(None), None),
-            Some(IpNet::V4(net)) => (Some(Some(net)), None),
-            Some(IpNet::V6(net)) => (None, Some(net)),
+        let four = match prefix {
+            None => Some(None),
+            Some(IpNet::V4(net)) => Some(Some(net)),
+            Some(IpNet::V6(_)) => None,
         };
-        let found = |prefix: IpNet, best: Best| Found { prefix, source: best.source, group: best.group };
         let four = four.map(|from| self.four.after(from)).into_iter().flatten();
-        four.map(move |(net, best)| found(net.into(), best)).chain(self.six.after(six).map(move |(net, best)| found(net.into(), best)))
+        four.map(|(net, best)| best.found(net.into())).chain(self.six_after(prefix))
+    }
+
+    /// The same of IPv6 alone.
+    pub(crate) fn six_after(&self, prefix: Option<IpNet>) -> impl Iterator<Item = Found> + '_ {
+        let six = prefix.and_then(|prefix| if let IpNet::V6(net) = prefix { Some(net) } else { None });
+        self.six.after(six).map(|(net, best)| best.found(net.into()))
     }
 
     /// How many routes there are of each source, IPv4 and IPv6.

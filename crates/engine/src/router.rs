@@ -30,6 +30,7 @@ use crate::handle::WorkerHandle;
 use crate::index::Indexes;
 use crate::memory::Memory;
 use crate::neighbors::NeighborTable;
+use crate::recursion::Recursion;
 use crate::rib::Table;
 use crate::sflow::{ReportSource, SflowSettings, SflowSide, TapEnds};
 use crate::trace::TraceStore;
@@ -432,6 +433,7 @@ fn make_control(
         pseudowires: BTreeMap::new(),
         leaving: Vec::new(),
         nowhere,
+        recursion: Recursion::default(),
         neighbors: NeighborTable::default(),
         claims: Claims::default(),
         advertisements: Schedule::default(),

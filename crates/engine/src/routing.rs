@@ -10,6 +10,7 @@ use weir_config::Vrf;
 use weir_fib::{Group, Path};
 
 use crate::control::Control;
+use crate::recursion::ROUNDS;
 use crate::rib::{RouteSource, Table};
 
 /// A route that waits until workers know its group.
@@ -102,12 +103,19 @@ impl Control {
 
     /// Publishes what changed, if anything did, and then the routes that waited for it.
     pub(crate) fn settle(&mut self) -> Result<(), String> {
-        if self.stale || self.nexthops.is_changed() {
-            self.publish();
-        }
         let mut result = Ok(());
-        for Waiting { table, prefix, source, group } in std::mem::take(&mut self.waiting_routes) {
-            result = result.and(self.set_route(table, prefix, source, group));
+        for _ in 0..ROUNDS {
+            if self.stale || self.nexthops.is_changed() {
+                self.publish();
+            }
+            for Waiting { table, prefix, source, group } in std::mem::take(&mut self.waiting_routes) {
+                result = result.and(self.set_route(table, prefix, source, group));
+            }
+            // What next hops resolve to may have changed with the routes, and make routes to neighbours.
+            let again = self.resolve_again();
+            if !again && !self.stale && !self.nexthops.is_changed() && self.waiting_routes.is_empty() {
+                break;
+            }
         }
         self.forget_leaving_members();
         self.settle_labels();
@@ -141,17 +149,18 @@ impl Control {
     /// published already.
     fn set_route(&mut self, table: u32, prefix: IpNet, source: RouteSource, group: u32) -> Result<(), String> {
         let Some(routes) = self.routing.get_mut(table as usize).and_then(Option::as_mut) else {
-            self.nexthops.release(group);
+            self.release_group(group);
             return Err(format!("route {prefix}: its table is gone"));
         };
         match routes.set(prefix, source, group) {
-            Ok(Some(old)) => self.nexthops.release(old),
+            Ok(Some(old)) => self.release_group(old),
             Ok(None) => {}
             Err(error) => {
-                self.nexthops.release(group);
+                self.release_group(group);
                 return Err(format!("route {prefix}: {error}"));
             }
         }
+        self.recursion.route_changed(table, &prefix);
         Ok(())
     }
 
@@ -162,9 +171,10 @@ impl Control {
         }
         let Some(routes) = self.routing.get_mut(table as usize).and_then(Option::as_mut) else { return };
         match routes.unset(prefix, source) {
-            Ok(Some(old)) => self.nexthops.release(old),
+            Ok(Some(old)) => self.release_group(old),
             Ok(None) => {}
             Err(error) => tracing::error!("route {prefix}: {error}"),
         }
+        self.recursion.route_changed(table, &prefix);
     }
 }

@@ -225,6 +225,10 @@ impl weir_api::Router for Router {
         Ok(weir_api::RxPlacement { queues })
     }
 
+    fn adjacencies_where(&self, query: &weir_api::AdjacencyQuery) -> Reply<weir_api::Adjacencies> {
+        Ok(self.control().adjacencies_where(query))
+    }
+
     fn bridge_domains(&self) -> Reply<weir_api::BridgeDomains> {
         Ok(self.control().bridge_views())
     }

@@ -29,7 +29,7 @@ fn parts_of_the_routes_are_what_narrowing_gives() {
     for destinations in destinations {
         for &after in &after {
             for (most, table) in [(1, None), (5, Some(0)), (1000, None), (1000, Some(7))] {
-                let query = RouteQuery { table, destinations, after, most };
+                let query = RouteQuery { table, family: None, destinations, after, most };
                 assert_eq!(router.routes_where(&query).unwrap(), query.narrow(all.clone()), "{query:?}");
             }
         }

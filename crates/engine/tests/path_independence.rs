@@ -46,7 +46,7 @@ fn some_file(random: &mut Random) -> String {
         let sflow = random.of(&["", "sflow: true, "]);
         let mac = random.of(&["", "", "mac: '02:00:00:00:00:42', "]);
         let about = random.of(&["", "description: some, ", "description: other, "]);
-        let vrf = random.of(&["", "", "", "vrf: red, ", "vrf: blue, "]);
+        let vrf = random.of(&["", "", "", "vrf: red, ", "vrf: blue, ", "urpf: strict, "]);
         let l3 = match random.next(6) {
             0 => format!("l2xc: e{}, ", random.next(6)),
             1 => String::new(),
@@ -75,7 +75,17 @@ fn some_file(random: &mut Random) -> String {
     }
     text += "routes:\n";
     for number in 0..random.next(8) {
-        let via = match random.next(6) {
+        let via = match random.next(10) {
+            6 => "unreachable".to_owned(),
+            7 => "prohibit".to_owned(),
+            // Through another route, perhaps through itself.
+            8 => format!("[ {{ next-hop: 20.{}.0.9, next-hop-table: default }} ]", random.next(8)),
+            9 => format!(
+                "[ {{ next-hop: 20.{}.0.9, next-hop-table: {} }}, {{ next-hop: 10.{}.0.8 }} ]",
+                random.next(8),
+                random.of(&["default", "red"]),
+                random.next(6)
+            ),
             4 => format!("'2001:db8:{}::9'", random.next(6)),
             5 => {
                 let link = random.next(6);
@@ -88,7 +98,8 @@ fn some_file(random: &mut Random) -> String {
         };
         let vrf = random.of(&["", "", "", "vrf: red, ", "vrf: blue, "]);
         let prefix = if random.one_in(4) { format!("'2001:db8:{number:x}00::/40'") } else { format!("20.{number}.0.0/16") };
-        text += &format!("  - {{ {vrf}prefix: {prefix}, via: {via} }}\n");
+        let resilient = random.of(&["", "", ", resilient: true"]);
+        text += &format!("  - {{ {vrf}prefix: {prefix}, via: {via}{resilient} }}\n");
     }
     text += "neighbors:\n";
     for number in 0..random.next(4) {
@@ -139,8 +150,12 @@ fn picture(router: &Router) -> String {
 /// Routes with their paths, without the numbers that groups happen to have.
 fn routes(router: &Router) -> BTreeSet<String> {
     let route = |route: weir_api::Route| {
-        let paths: BTreeSet<_> = route.paths.iter().map(|path| serde_json::to_string(path).unwrap()).collect();
-        format!("{} {} {:?} {paths:?}", route.table, route.prefix, route.source)
+        let path = |path: &weir_api::PathReply| {
+            let bare = weir_api::PathReply { adjacency_number: 0, buckets: 0, ..path.clone() };
+            serde_json::to_string(&bare).unwrap()
+        };
+        let paths: BTreeSet<_> = route.paths.iter().map(path).collect();
+        format!("{} {} {:?} {:?} {paths:?}", route.table, route.prefix, route.source, route.next_hops)
     };
     router.routes().unwrap().routes.into_iter().map(route).collect()
 }

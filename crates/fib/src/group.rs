@@ -98,7 +98,11 @@ pub enum GroupError {
 
 /// Paths in a fixed order, so that equal groups are equal values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Group(Vec<Path>);
+pub struct Group {
+    paths: Vec<Path>,
+    /// Of a resilient group the path of each bucket, as if all were up; others work that out from the weights.
+    layout: Option<Box<[u8; MAX_BUCKETS]>>,
+}
 
 impl Group {
     /// A group of these paths; their order does not matter. Equal paths count together.
@@ -120,37 +124,106 @@ impl Group {
         });
         match paths.len() {
             0 => Err(GroupError::Empty),
-            1..=MAX_BUCKETS => Ok(Group::reduced(paths)),
+            1..=MAX_BUCKETS => Ok(Group { paths: reduced(paths), layout: None }),
             many => Err(GroupError::TooManyPaths(many)),
         }
     }
 
-    /// Divides the weights by what they have in common: 2:4 is 1:2.
-    fn reduced(mut paths: Vec<Path>) -> Group {
-        let common = paths.iter().map(|path| path.weight).fold(0, greatest_common_divisor).max(1);
-        paths.iter_mut().for_each(|path| path.weight /= common);
-        Group(paths)
+    /// A group whose flows stay where they are when a path is added or taken away by the configuration: `before` is the
+    /// group that it takes the place of. A path that goes leaves its buckets to the others, who keep theirs; one that
+    /// comes, or whose weight changes, takes as few from the others as its share wants.
+    ///
+    /// # Errors
+    /// As [`Group::new`].
+    pub fn resilient(paths: impl IntoIterator<Item = Path>, before: Option<&Group>) -> Result<Group, GroupError> {
+        let group = Group::new(paths)?;
+        let layout = Some(Box::new(group.lay_out(before)));
+        Ok(Group { layout, ..group })
+    }
+
+    /// A group that drops what it gets, as where there is no route.
+    #[must_use]
+    pub fn nowhere() -> Group {
+        Group { paths: vec![Path::to(DROP)], layout: None }
     }
 
     /// The paths.
     #[must_use]
     pub fn paths(&self) -> &[Path] {
-        &self.0
+        &self.paths
+    }
+
+    /// Whether flows stay where they are when paths come and go.
+    #[must_use]
+    pub fn is_resilient(&self) -> bool {
+        self.layout.is_some()
+    }
+
+    /// The path of each bucket, as near to that of another group as can be.
+    fn lay_out(&self, before: Option<&Group>) -> [u8; MAX_BUCKETS] {
+        let shares = self.shares_of(MAX_BUCKETS);
+        let place_of = |old: &Path| self.paths.iter().position(|path| path.adjacency == old.adjacency && path.labels == old.labels);
+        let old = before.and_then(|before| Some((before, before.layout.as_ref()?)));
+        let mut layout: Vec<Option<usize>> = match old {
+            None => vec![None; MAX_BUCKETS],
+            Some((before, layout)) => layout.iter().map(|&path| before.paths.get(usize::from(path)).and_then(place_of)).collect(),
+        };
+        let mut has = vec![0; shares.len()];
+        layout.iter().flatten().for_each(|&path| has[path] += 1);
+        // Who is furthest below its share gets the next bucket that is free.
+        let neediest =
+            |has: &[usize]| (0..shares.len()).max_by_key(|&path| (shares[path] as i64 - has[path] as i64, std::cmp::Reverse(path)));
+        for bucket in layout.iter_mut().filter(|bucket| bucket.is_none()) {
+            if let Some(path) = neediest(&has) {
+                *bucket = Some(path);
+                has[path] += 1;
+            }
+        }
+        if old.is_some_and(|(before, _)| self.wants_more_than(before)) {
+            for bucket in layout.iter_mut().rev() {
+                let (Some(rich), Some(poor)) = (*bucket, neediest(&has)) else { continue };
+                if has[rich] > shares[rich] && has[poor] < shares[poor] {
+                    *bucket = Some(poor);
+                    (has[rich], has[poor]) = (has[rich] - 1, has[poor] + 1);
+                }
+            }
+        }
+        let mut places = [0; MAX_BUCKETS];
+        places.iter_mut().zip(layout).for_each(|(place, path)| *place = path.unwrap_or(0) as u8);
+        places
+    }
+
+    /// Whether a path is new, or its weight beside the others has changed; not so when paths only went.
+    fn wants_more_than(&self, before: &Group) -> bool {
+        let old = |path: &Path| before.paths.iter().find(|old| old.adjacency == path.adjacency && old.labels == path.labels);
+        let weights: Option<Vec<(u64, u64)>> =
+            self.paths.iter().map(|path| Some((u64::from(path.weight), u64::from(old(path)?.weight)))).collect();
+        weights.is_none_or(|weights| weights.windows(2).any(|pair| pair[0].0 * pair[1].1 != pair[1].0 * pair[0].1))
     }
 
     /// The adjacency of each bucket, when the paths for which `is_up` holds are up; their number is a
     /// power of two. One bucket to [`DROP`] when none is. `ends` are the adjacencies of the paths, in their order,
     /// with labels where they have some.
     pub(crate) fn buckets(&self, ends: &[u32], is_up: impl Fn(u32) -> bool) -> Vec<u32> {
-        let shares = self.shares();
-        let mut live: Vec<(&Path, u32, u64)> = Vec::with_capacity(self.0.len());
+        let shares = match &self.layout {
+            None => self.shares(),
+            Some(layout) => (0..self.paths.len()).map(|path| layout.iter().filter(|&&of| usize::from(of) == path).count()).collect(),
+        };
+        let mut live: Vec<(&Path, u32, u64)> = Vec::with_capacity(self.paths.len());
         let mut buckets: Vec<Option<u32>> = Vec::with_capacity(MAX_BUCKETS);
-        for ((path, &end), &share) in self.0.iter().zip(ends).zip(&shares) {
+        for ((path, &end), &share) in self.paths.iter().zip(ends).zip(&shares) {
             let up = is_up(path.adjacency);
             buckets.extend(std::iter::repeat_n(up.then_some(end), share));
             if up {
                 live.push((path, end, share as u64));
             }
+        }
+        if let Some(layout) = &self.layout {
+            let end_of = |&path: &u8| {
+                let (path, end) = (self.paths.get(usize::from(path))?, ends.get(usize::from(path))?);
+                is_up(path.adjacency).then_some(*end)
+            };
+            buckets = layout.iter().map(end_of).collect();
         }
         // A bucket without a path goes to the path that has the fewest for its weight.
         let mut adopt = || {
@@ -171,19 +244,24 @@ impl Group {
     /// can be shared out; only two paths, which have nothing to share out, make do with as many as
     /// their weights add up to, if that is a power of two.
     fn shares(&self) -> Vec<usize> {
-        let total: u64 = self.0.iter().map(|path| u64::from(path.weight)).sum();
-        let few = self.0.len() <= 2 && total.is_power_of_two() && total <= MAX_BUCKETS as u64;
-        let buckets = if few { total } else { MAX_BUCKETS as u64 };
+        let total: u64 = self.paths.iter().map(|path| u64::from(path.weight)).sum();
+        let few = self.paths.len() <= 2 && total.is_power_of_two() && total <= MAX_BUCKETS as u64;
+        self.shares_of(if few { total as usize } else { MAX_BUCKETS })
+    }
+
+    /// How many of so many buckets each path gets.
+    fn shares_of(&self, wanted: usize) -> Vec<usize> {
+        let total: u64 = self.paths.iter().map(|path| u64::from(path.weight)).sum();
+        let buckets = wanted as u64;
         let ideal = |weight: u32| u64::from(weight) * buckets;
-        let mut shares: Vec<usize> = self.0.iter().map(|path| (ideal(path.weight) / total).max(1) as usize).collect();
-        let wanted = buckets as usize;
+        let mut shares: Vec<usize> = self.paths.iter().map(|path| (ideal(path.weight) / total).max(1) as usize).collect();
         loop {
             let given: usize = shares.iter().sum();
             if given == wanted {
                 return shares;
             }
             // The path that is furthest below (or above) its ideal gets (or gives) one.
-            let error = |n: &usize| (shares[*n] as i64 * total as i64) - ideal(self.0[*n].weight) as i64;
+            let error = |n: &usize| (shares[*n] as i64 * total as i64) - ideal(self.paths[*n].weight) as i64;
             let all = 0..shares.len();
             let chosen = if given < wanted { all.min_by_key(error) } else { all.filter(|&n| shares[n] > 1).max_by_key(error) };
             let Some(chosen) = chosen else { return shares };
@@ -194,6 +272,13 @@ impl Group {
             }
         }
     }
+}
+
+/// Divides the weights by what they have in common: 2:4 is 1:2.
+fn reduced(mut paths: Vec<Path>) -> Vec<Path> {
+    let common = paths.iter().map(|path| path.weight).fold(0, greatest_common_divisor).max(1);
+    paths.iter_mut().for_each(|path| path.weight /= common);
+    paths
 }
 
 fn greatest_common_divisor(a: u32, b: u32) -> u32 {
@@ -212,7 +297,7 @@ mod tests {
     impl Group {
         /// The buckets of paths without labels.
         fn plain_buckets(&self, is_up: impl Fn(u32) -> bool) -> Vec<u32> {
-            let ends: Vec<u32> = self.0.iter().map(|path| path.adjacency).collect();
+            let ends: Vec<u32> = self.paths.iter().map(|path| path.adjacency).collect();
             self.buckets(&ends, is_up)
         }
     }
@@ -272,6 +357,49 @@ mod tests {
         let last = group.plain_buckets(|adjacency| adjacency == 4);
         assert_eq!(last, [4]);
         assert_eq!(group.plain_buckets(|_| false), [DROP]);
+    }
+
+    /// Paths to these adjacencies with these weights, in the place of another group.
+    fn resilient(paths: &[(u32, u32)], before: Option<&Group>) -> Group {
+        Group::resilient(paths.iter().map(|&(adjacency, weight)| Path { weight, ..Path::to(adjacency) }), before).unwrap()
+    }
+
+    #[test]
+    fn a_path_that_is_taken_away_moves_only_its_own_flows() {
+        for weights in [&[1, 1][..], &[1, 1, 1], &[5, 1, 3, 2], &[1; 7], &[1; 33], &[1; 64], &[200, 1, 1]] {
+            let paths: Vec<(u32, u32)> = weights.iter().enumerate().map(|(n, &weight)| (n as u32 + 1, weight)).collect();
+            let mut group = resilient(&paths, None);
+            let mut left = paths.clone();
+            while left.len() > 1 {
+                let (gone, _) = left.remove(left.len() / 2);
+                let after = resilient(&left, Some(&group));
+                let (was, is) = (group.plain_buckets(|_| true), after.plain_buckets(|_| true));
+                let is = |place: usize| is.get(place).copied().unwrap_or(is[0]);
+                assert!(was.iter().enumerate().all(|(place, &was)| if was == gone { is(place) != gone } else { is(place) == was }));
+                assert!(left.iter().all(|&(path, _)| (0..64).any(|place| is(place) == path)), "{left:?}");
+                group = after;
+            }
+        }
+        // The same without: flows of others move, too.
+        let (was, is) = (weighted(&[1, 1, 1, 1]).plain_buckets(|_| true), weighted(&[1, 1, 1]).plain_buckets(|_| true));
+        assert!(was.iter().zip(&is).any(|(&was, &is)| was != 4 && was != is));
+    }
+
+    #[test]
+    fn a_path_that_comes_takes_its_share_and_no_more() {
+        let two = resilient(&[(1, 1), (2, 1)], None);
+        assert_eq!(shares(&two.plain_buckets(|_| true), 1), 32);
+        let three = resilient(&[(1, 1), (2, 1), (9, 2)], Some(&two));
+        let (was, is) = (two.plain_buckets(|_| true), three.plain_buckets(|_| true));
+        assert_eq!([1, 2, 9].map(|path| shares(&is, path)), [16, 16, 32]);
+        assert!(was.iter().zip(&is).all(|(&was, &is)| is == was || is == 9));
+        // The weights change: 1 gets more from each.
+        let other = resilient(&[(1, 6), (2, 1), (9, 1)], Some(&three));
+        assert_eq!([1, 2, 9].map(|path| shares(&other.plain_buckets(|_| true), path)), [48, 8, 8]);
+        // A link that goes down and comes back moves only what was on it.
+        let down = other.plain_buckets(|path| path != 2);
+        assert!(other.plain_buckets(|_| true).iter().zip(&down).all(|(&was, &is)| was == is || was == 2));
+        assert_eq!(other, resilient(&[(9, 1), (2, 1), (1, 6)], Some(&other)), "nothing changes, nothing moves");
     }
 
     #[test]

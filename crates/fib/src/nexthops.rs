@@ -187,6 +187,8 @@ struct Kept {
     users: u32,
     /// The adjacency of each path, with labels where it has some.
     ends: Vec<u32>,
+    /// Its content may be replaced: equal groups are not this one.
+    own: bool,
 }
 
 /// An adjacency that is kept.
@@ -387,6 +389,57 @@ impl NexthopTable {
             }
             return Ok(number);
         }
+        let number = self.enter(group.clone(), false)?;
+        self.numbers.insert(group, number);
+        Ok(number)
+    }
+
+    /// The number of a group that nobody else gets for an equal one, so that [`NexthopTable::replace_own`] can put other
+    /// paths into it.
+    ///
+    /// # Errors
+    /// As [`NexthopTable::acquire`].
+    pub fn acquire_own(&mut self, group: Group) -> Result<u32, GroupError> {
+        self.enter(group, true)
+    }
+
+    /// One user more of a group that there is.
+    pub fn acquire_again(&mut self, number: u32) {
+        if let Some(Some(kept)) = self.groups.get_mut(number as usize) {
+            kept.users += 1;
+        }
+    }
+
+    /// Puts other paths into a group of its own: one write, however many routes lead over it. `false`, and nothing is done,
+    /// when it is no such group, is so already, or a path cannot be.
+    pub fn replace_own(&mut self, number: u32, group: Group) -> bool {
+        let is_other = |kept: &Kept| kept.own && kept.group != group;
+        let sound = group.paths().iter().all(|path| self.check_path(path).is_ok());
+        let Some(Some(kept)) = self.groups.get_mut(number as usize).filter(|kept| sound && kept.as_ref().is_some_and(is_other)) else {
+            return false;
+        };
+        let before = std::mem::replace(&mut kept.group, group.clone());
+        // What the old and the new one share is not let go in between.
+        let ends = group.paths().iter().map(|path| self.take_end(path)).collect();
+        for path in before.paths() {
+            if let Some(end) = self.end_mut(path.adjacency) {
+                end.groups.remove(&number);
+            }
+            self.give_end(path);
+        }
+        for path in group.paths() {
+            if let Some(end) = self.end_mut(path.adjacency) {
+                end.groups.insert(number);
+            }
+        }
+        if let Some(Some(kept)) = self.groups.get_mut(number as usize) {
+            kept.ends = ends;
+        }
+        self.rebuild(number);
+        true
+    }
+
+    fn enter(&mut self, group: Group, own: bool) -> Result<u32, GroupError> {
         group.paths().iter().try_for_each(|path| self.check_path(path))?;
         let number = self.free_groups.pop().unwrap_or_else(|| {
             self.groups.push(None);
@@ -398,10 +451,9 @@ impl NexthopTable {
                 end.groups.insert(number);
             }
         }
-        self.numbers.insert(group.clone(), number);
         let ends = group.paths().iter().map(|path| self.take_end(path)).collect();
         if let Some(place) = self.groups.get_mut(number as usize) {
-            *place = Some(Kept { group, users: 1, ends });
+            *place = Some(Kept { group, users: 1, ends, own });
         }
         self.rebuild(number);
         Ok(number)
@@ -417,7 +469,9 @@ impl NexthopTable {
             return;
         }
         let Some(kept) = place.take() else { return };
-        self.numbers.remove(&kept.group);
+        if !kept.own {
+            self.numbers.remove(&kept.group);
+        }
         for path in kept.group.paths() {
             if let Some(end) = self.end_mut(path.adjacency) {
                 end.groups.remove(&number);
@@ -435,6 +489,31 @@ impl NexthopTable {
     #[must_use]
     pub fn ends(&self, number: u32) -> &[u32] {
         self.groups.get(number as usize).and_then(Option::as_ref).map_or(&[], |kept| &kept.ends)
+    }
+
+    /// The adjacency of each bucket of a group, as of now.
+    #[must_use]
+    pub fn buckets(&self, number: u32) -> &[u32] {
+        NexthopView { groups: &self.entries, adjacencies: &[], has_labels: false }.buckets(number)
+    }
+
+    /// How many groups have a path that ends in an adjacency.
+    #[must_use]
+    pub fn groups_over(&self, number: u32) -> usize {
+        let over = |end: &End| end.groups.len();
+        match self.adjacencies.get(number as usize).and_then(Option::as_ref) {
+            // Groups are noted at the neighbour below the labels.
+            Some(end) if end.adjacency.kind == AdjacencyKind::Labelled => {
+                self.groups.iter().flatten().filter(|kept| kept.ends.contains(&number)).count()
+            }
+            end => end.map_or(0, over),
+        }
+    }
+
+    /// How many routes use a group.
+    #[must_use]
+    pub fn users(&self, number: u32) -> u32 {
+        self.groups.get(number as usize).and_then(Option::as_ref).map_or(0, |kept| kept.users)
     }
 
     /// A group by its number.
@@ -619,6 +698,30 @@ mod tests {
             table.release(group);
         }
         assert_eq!((places - table.adjacencies().count(), table.remove_adjacency(1)), (4, true));
+    }
+
+    #[test]
+    fn a_group_of_its_own_gets_other_paths_in_place() {
+        use crate::LabelStack;
+        let mut table = table(3);
+        let shared = table.acquire(group(&[1])).unwrap();
+        let own = table.acquire_own(group(&[1])).unwrap();
+        assert!(own != shared && table.acquire(group(&[1])) == Ok(shared));
+        table.acquire_again(own);
+        assert_eq!(table.users(own), 2);
+        assert!(!table.replace_own(own, group(&[1])) && !table.replace_own(shared, group(&[2])) && !table.replace_own(own, group(&[9])));
+        assert!(table.replace_own(own, group(&[2, 3])));
+        assert_eq!((table.snapshot().buckets(own), table.snapshot().buckets(shared)), (&[2, 3][..], &[1][..]));
+        assert_eq!((table.set_up(2, false), table.snapshot().choose(own, || 0)), (1, 3));
+        assert!(!table.remove_adjacency(2));
+        let labelled = Path { labels: LabelStack::of(&[100]), ..Path::to(3) };
+        let places = table.adjacencies().count();
+        assert!(table.replace_own(own, Group::new([labelled.clone()]).unwrap()) && table.remove_adjacency(2));
+        assert!(table.replace_own(own, Group::new([labelled, Path::to(1)]).unwrap()));
+        assert_eq!(table.adjacencies().count(), places, "2 is gone, the labels over 3 have come");
+        table.release(own);
+        table.release(own);
+        assert!(table.group(own).is_none() && table.remove_adjacency(3));
     }
 
     #[test]

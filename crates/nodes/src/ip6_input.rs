@@ -106,7 +106,9 @@ pub(crate) fn between_hosts(source: u8, destination: u8) -> bool {
 #[inline(never)]
 fn check(interface: Option<&Interface>, packet: &mut Pkt) -> Result<Next, DropReason> {
     let bytes = packet.total_len().saturating_sub(packet.l3_offset());
-    let Some(interface) = interface.filter(|interface| !interface.addresses6.is_empty()) else { return Err(DropReason::Ip6NotEnabled) };
+    // While it is still being asked whether its first addresses are free, the answers are heard (RFC 4862 section 5.4.4).
+    let enabled = |interface: &&Interface| !interface.addresses6.is_empty() || !interface.tentative6.is_empty();
+    let Some(interface) = interface.filter(enabled) else { return Err(DropReason::Ip6NotEnabled) };
     let Some((header, _)) = Ipv6Header::read(packet.l3()) else { return Err(DropReason::Ip6Truncated) };
     if header.version() != 6 {
         return Err(DropReason::Ip6BadVersion);

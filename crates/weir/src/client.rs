@@ -5,10 +5,11 @@
 use std::io::Write;
 
 use serde::Serialize;
-use weir_api::{Clear, Client, Trace, TraceRequest};
+use weir_api::{Clear, Client, Family, Routes, Trace, TraceRequest};
 
 use crate::cli::{
-    ClearWhat, InterfaceAspect, RouteAspect, Show, ShowArgs, ShowIp, ShowMpls, TraceAddArgs, TraceCommand, TraceShowArgs, Where,
+    ClearWhat, InterfaceAspect, RouteAspect, Show, ShowArgs, ShowIp, ShowMpls, ShowRouteArgs, TraceAddArgs, TraceCommand, TraceShowArgs,
+    Where,
 };
 use crate::commands::{events, monitor};
 use crate::failure::Failure;
@@ -80,13 +81,13 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
         Show::L2fib(of) => output.put(&client.l2fib(of.bridge.as_deref())?, render::bridge::l2fib),
         Show::Runtime => output.put(&client.runtime()?, render::runtime::runtime),
         Show::Errors(what) => output.put(&client.errors(what.interface.as_deref(), what.by_worker)?, render::runtime::errors),
-        Show::Neighbors(of) | Show::Ip(ShowIp::Neighbors(of)) => {
-            output.put(&client.neighbors(of.interface.as_deref())?, render::forwarding::neighbors)
-        }
-        Show::Route(what) | Show::Ip(ShowIp::Fib(what)) => match what.aspect {
-            Some(RouteAspect::Summary) => output.put(&client.fib_summary()?, render::forwarding::summary),
-            None => output.put(&client.routes(what.prefix.as_deref(), what.table)?, render::forwarding::routes),
-        },
+        Show::Neighbors(of) => show_neighbors(client, of.interface.as_deref(), None, output),
+        Show::Ip(ShowIp::Neighbors(of)) => show_neighbors(client, of.interface.as_deref(), Some(Family::Ipv4), output),
+        Show::Ip6(ShowIp::Neighbors(of)) => show_neighbors(client, of.interface.as_deref(), Some(Family::Ipv6), output),
+        Show::Route(what) => show_routes(client, what, None, output),
+        Show::Ip(ShowIp::Fib(what)) => show_routes(client, what, Some(Family::Ipv4), output),
+        Show::Ip6(ShowIp::Fib(what)) => show_routes(client, what, Some(Family::Ipv6), output),
+        Show::Adjacency(of) => output.put(&client.adjacencies(of.interface.as_deref())?, render::forwarding::adjacencies),
         Show::Acl(what) => output.put(&client.acls(what.acl.as_deref(), what.interface.as_deref())?, render::acl::acls),
         Show::Mpls(ShowMpls::Fib(what)) => output.put(&client.mpls_fib(what.label)?, render::forwarding::mpls_fib),
         Show::Buffers => output.put(&client.buffers()?, render::hardware::buffers),
@@ -108,6 +109,55 @@ fn show_interface(client: &Client, name: Option<&str>, output: &mut Output<'_>) 
         None => output.put(&reply, render::interface::list),
         Some(_) => output.put(&reply, render::interface::detail),
     }
+}
+
+fn show_neighbors(client: &Client, interface: Option<&str>, family: Option<Family>, output: &mut Output<'_>) -> Result<(), Failure> {
+    let mut reply = client.neighbors(interface)?;
+    reply.neighbors.retain(|it| family.is_none_or(|family| it.address.is_ipv4() == (family == Family::Ipv4)));
+    output.put(&reply, render::forwarding::neighbors)
+}
+
+/// Routes that are shown to people at once; a full table is for programs.
+const MOST_SHOWN: u32 = 10_000;
+
+fn show_routes(client: &Client, what: &ShowRouteArgs, family: Option<Family>, output: &mut Output<'_>) -> Result<(), Failure> {
+    let (table, prefix) = match &what.aspect {
+        Some(RouteAspect::Summary) => {
+            let mut summary = client.fib_summary()?;
+            summary.tables.retain(|table| family.is_none_or(|family| family == table.family));
+            return output.put(&summary, render::forwarding::summary);
+        }
+        Some(RouteAspect::Table(of)) => (Some(of.table.as_str()), of.prefix.as_deref().or(what.prefix.as_deref())),
+        None => (what.table.as_deref(), what.prefix.as_deref()),
+    };
+    let table = table.map(|table| number_of_table(client, table)).transpose()?;
+    if prefix.is_none() && !output.json {
+        let (routes, more) = client.first_routes(table, family, MOST_SHOWN)?;
+        output.put(&routes, render::forwarding::routes)?;
+        if more {
+            writeln!(output.to, "and more: these are the first {MOST_SHOWN}; name a prefix or a table, or ask for --json")?;
+        }
+        return Ok(());
+    }
+    let mut all = Routes::default();
+    client.each_routes(prefix, table, family, |mut part| all.routes.append(&mut part.routes))?;
+    output.put(&all, if prefix.is_some() { render::forwarding::chain } else { render::forwarding::routes })
+}
+
+/// The number of a table that is named, or that is a number.
+fn number_of_table(client: &Client, text: &str) -> Result<u32, Failure> {
+    if text == "default" {
+        return Ok(0);
+    }
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let tables = client.fib_summary()?.tables;
+    let named = tables.iter().find(|table| table.vrf.as_deref() == Some(text));
+    let mut known: Vec<&str> = tables.iter().filter_map(|table| table.vrf.as_deref()).collect();
+    known.dedup();
+    let known = if known.is_empty() { "there is none but the default one".to_owned() } else { format!("there are {}", known.join(", ")) };
+    named.map(|table| table.table).ok_or_else(|| Failure::said(format!("there is no table {text}; {known}")))
 }
 
 fn show_rx_placement(client: &Client, interface: Option<&str>, output: &mut Output<'_>) -> Result<(), Failure> {

@@ -170,3 +170,62 @@ fn ipv4_goes_by_an_ipv6_next_hop() {
     let said = bench.on_near("ping -c 5 -i 0.05 -W 2 198.51.100.1");
     assert!(said.contains(" 0% packet loss") && said.contains("ttl=63"), "{said}");
 }
+
+#[test]
+fn an_address_that_another_station_has_is_not_used_and_shown() {
+    let Some(bench) = Bench::start("duplicate", "addresses: [ 'fd00:2::1/64', 'fd00:2::2/64' ]", "") else { return };
+    bench.wait_for("fd00:2::1");
+    let until = Instant::now() + LIMIT;
+    let mut interface = Value::Null;
+    while interface["duplicate"] != serde_json::json!(["fd00:2::2"]) || !interface["tentative"].is_null() {
+        assert!(Instant::now() < until, "the host at the far end has fd00:2::2, and says so: {interface:#}");
+        std::thread::sleep(Duration::from_millis(50));
+        interface = bench.ask(&["show", "interface", "xe1", "--json"])["interfaces"][0].take();
+    }
+    let said = |command: &[&str]| {
+        let output = std::process::Command::new(WEIR).args(["--socket", &bench.socket()]).args(command).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for command in [&["show", "interface", "xe1"][..], &["show", "interface", "addr", "xe1"]] {
+        assert!(said(command).contains("fd00:2::2/64 (duplicate: not used, another station has it)"), "{}", said(command));
+    }
+    // The router does not answer in the place of the host: neither for the address nor to it.
+    let (_, said) = bench.on(FAR, "ping -c 2 -i 0.1 -W 1 -I fd00:2::2 fd00:2::1");
+    assert!(said.contains(" 0% packet loss"), "the host keeps its address: {said}");
+    let (answered, said) = bench.on(NEAR, "ping -c 1 -W 1 fd00:2::2");
+    assert!(!answered || said.contains("ttl=63"), "who answers is the host: {said}");
+}
+
+#[test]
+fn routes_are_shown_down_to_the_wire() {
+    let more = "vrfs: { red: { table: 10 } }
+routes:
+  - { prefix: 'fd00:77::/48', via: [ { next-hop: 'fd00:99::1', next-hop-table: default } ] }
+  - { prefix: 'fd00:99::/48', via: 'fd00:2::2' }
+  - { vrf: red, prefix: 198.51.100.0/24, via: prohibit }";
+    let Some(bench) = Bench::start("shown", "addresses: [ 'fd00:2::1/64' ]", more) else { return };
+    bench.wait_for("fd00:2::2");
+    let fib = bench.ask(&["show", "ip6", "fib", "fd00:77::1", "--json"]);
+    let (route, path) = (&fib["routes"][0], &fib["routes"][0]["paths"][0]);
+    assert_eq!((&route["prefix"], &route["next_hops"][0]["address"]), (&"fd00:77::/48".into(), &"fd00:99::1".into()), "{fib:#}");
+    assert_eq!((&path["next_hop"], &path["interface"], &path["adjacency"]), (&"fd00:2::2".into(), &"xe1".into(), &"complete".into()));
+    let number = path["adjacency_number"].as_u64().unwrap();
+    let adjacencies = bench.ask(&["show", "adjacency", "xe1", "--json"]);
+    let end = adjacencies["adjacencies"].as_array().unwrap().iter().find(|it| it["number"] == number).unwrap();
+    assert_eq!((&end["kind"], &end["mac"], &end["mtu"]), (&"neighbor".into(), &path["mac"], &1500.into()), "{adjacencies:#}");
+    for (command, families) in [("ip", "."), ("ip6", ":")] {
+        let fib = bench.ask(&["show", command, "fib", "--json"]);
+        let all = fib["routes"].as_array().unwrap();
+        assert!(all.iter().all(|route| route["prefix"].as_str().unwrap().contains(families)) && !all.is_empty(), "{fib:#}");
+    }
+    for command in
+        [&["show", "ip", "fib", "table", "red", "--json"][..], &["show", "ip", "fib", "--table", "red", "198.51.100.7", "--json"]]
+    {
+        let fib = bench.ask(command);
+        let route = &fib["routes"][0];
+        let seen = (&route["vrf"], &route["prefix"], &route["paths"][0]["adjacency"]);
+        assert_eq!(seen, (&"red".into(), &"198.51.100.0/24".into(), &"prohibit".into()), "{fib:#}");
+    }
+    let summary = bench.ask(&["show", "ip6", "fib", "summary", "--json"]);
+    assert!(summary["tables"].as_array().unwrap().iter().all(|table| table["family"] == "ipv6"), "{summary:#}");
+}

@@ -37,6 +37,21 @@ class Operations:
             query={"acl": acl, "interface": interface, "limit": limit, "after": after},
         )
 
+    def get_adjacencies(
+        self,
+        *,
+        interface: str | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> types.AdjacenciesPage:
+        """Where paths end: neighbours and all else. `GET /v1/adjacencies`"""
+        return self._wire.ask(
+            types.AdjacenciesPage,
+            "GET",
+            "/v1/adjacencies",
+            query={"interface": interface, "limit": limit, "after": after},
+        )
+
     def get_bonds(self, *, interface: str | None = None) -> types.Bonds:
         """Bonds, their members, and where LACP stands. `GET /v1/bonds`"""
         return self._wire.ask(types.Bonds, "GET", "/v1/bonds", query={"interface": interface})
@@ -237,6 +252,7 @@ class Operations:
         *,
         prefix: str | None = None,
         table: int | None = None,
+        family: list[Literal["ipv4", "ipv6"]] | None = None,
         limit: int | None = None,
         after: str | None = None,
     ) -> types.RoutesPage:
@@ -245,7 +261,7 @@ class Operations:
             types.RoutesPage,
             "GET",
             "/v1/routes",
-            query={"prefix": prefix, "table": table, "limit": limit, "after": after},
+            query={"prefix": prefix, "table": table, "family": family, "limit": limit, "after": after},
         )
 
     def get_runtime(self) -> types.Runtime:

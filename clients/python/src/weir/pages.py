@@ -58,10 +58,20 @@ def all_neighbors(operations: Operations, interface: str | None) -> Iterator[typ
     )
 
 
-def all_routes(operations: Operations, prefix: str | None, table: int | None) -> Iterator[types.Route]:
+def all_adjacencies(operations: Operations, interface: str | None) -> Iterator[types.AdjacencyReply]:
+    """All adjacencies, or those of an interface."""
+    return entries(
+        lambda after: operations.get_adjacencies(interface=interface, limit=PAGE, after=after),
+        lambda page: page.adjacencies,
+    )
+
+
+def all_routes(
+    operations: Operations, prefix: str | None, table: int | None, family: str | None
+) -> Iterator[types.Route]:
     """All routes, or those of a prefix or a table."""
     return entries(
-        lambda after: operations.get_routes(prefix=prefix, table=table, limit=PAGE, after=after),
+        lambda after: operations.get_routes(prefix=prefix, table=table, family=family, limit=PAGE, after=after),
         lambda page: page.routes,
     )
 

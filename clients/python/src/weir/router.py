@@ -14,7 +14,7 @@ from .config import Config
 from .edit import Default, value
 from .events import Events
 from .operations import Operations
-from .pages import all_acls, all_interfaces, all_neighbors, all_routes, all_stations
+from .pages import all_acls, all_adjacencies, all_interfaces, all_neighbors, all_routes, all_stations
 from .sflow import Sflow
 from .trace import Trace
 from .wire import CaptureStream, TcpTarget, UnixTarget, Wire, tcp_target
@@ -93,9 +93,15 @@ class Router:
         """Stations of all bridge domains, or of one."""
         return all_stations(self.operations, bridge)
 
-    def routes(self, prefix: str | None = None, *, table: int | None = None) -> Iterator[types.Route]:
-        """Routes with their paths: all, those for a prefix, or the longest match of an address."""
-        return all_routes(self.operations, prefix, table)
+    def routes(
+        self, prefix: str | None = None, *, table: int | None = None, family: str | None = None
+    ) -> Iterator[types.Route]:
+        """Routes with their paths: all, those for a prefix, or the longest match of an address; of ipv4, ipv6 or both."""
+        return all_routes(self.operations, prefix, table, family)
+
+    def adjacencies(self, interface: str | None = None) -> Iterator[types.AdjacencyReply]:
+        """Where paths end: all, or those of an interface."""
+        return all_adjacencies(self.operations, interface)
 
     def show_version(self) -> types.Version:
         """Who answers, and since when."""

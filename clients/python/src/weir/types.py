@@ -49,6 +49,31 @@ Adjacency: TypeAlias = Literal[
 """What becomes of packets that take a path."""
 
 
+AdjacencyKind: TypeAlias = Literal[
+    # Sends them to a neighbour.
+    "neighbor",
+    # Finds the neighbour first: the destination itself.
+    "glean",
+    # Takes them for the router itself.
+    "local",
+    # Pushes labels, then sends them to a neighbour.
+    "labelled",
+    # Looks them up anew, without their label, in a table.
+    "lookup",
+    # Takes them for frames that came out of a pseudowire.
+    "pseudowire",
+    # Drops them.
+    "blackhole",
+    # Drops them, and tells the sender that the destination is unreachable.
+    "unreachable",
+    # Drops them, and tells the sender that it may not go there.
+    "prohibit",
+    # Drops what has no route, and tells the sender.
+    "no-route",
+]
+"""What an adjacency does with packets."""
+
+
 Clear: TypeAlias = Literal[
     # The counters of interfaces, their drops included.
     "interfaces",
@@ -376,6 +401,52 @@ class AclsPage:
 
     next: str | None = None
     """There are more: the `after` that asks for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdjacenciesPage:
+    """A part of a long list."""
+
+    adjacencies: list[AdjacencyReply]
+    """The adjacencies, by number."""
+
+    next: str | None = None
+    """There are more: the `after` that asks for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdjacencyReply:
+    """The end of paths."""
+
+    number: int
+    """Its number."""
+
+    kind: AdjacencyKind
+    """What it does with packets."""
+
+    state: Adjacency
+    """What becomes of packets now."""
+
+    groups: int
+    """How many groups have a path that ends here."""
+
+    address: str | None = None
+    """The neighbour that they are handed to."""
+
+    interface: str | None = None
+    """The interface they leave by, or that the address is on."""
+
+    labels: list[int] = field(default_factory=list)
+    """MPLS labels that are pushed, outermost first."""
+
+    mac: str | None = None
+    """Its MAC address, once known."""
+
+    mtu: int | None = None
+    """The longest IP packet that it takes, in bytes, if it leaves the router."""
+
+    source_mac: str | None = None
+    """The MAC address that they are sent from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1387,6 +1458,17 @@ class NeighborsPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NextHop:
+    """A next hop before it is resolved."""
+
+    address: str
+    """Its address."""
+
+    table: str | None = None
+    """The table whose longest match is the way to it; on a link when absent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRuntime:
     """One node on one worker."""
 
@@ -1419,11 +1501,23 @@ class PathReply:
     adjacency: Adjacency
     """What becomes of packets that take it."""
 
+    adjacency_number: int = 0
+    """The number of the adjacency at its end."""
+
+    buckets: int = 0
+    """How many of the group's buckets it has now; none while it is down."""
+
     interface: str | None = None
     """The interface they leave by, if any."""
 
     labels: list[int] = field(default_factory=list)
     """MPLS labels that are pushed, outermost first."""
+
+    mac: str | None = None
+    """The MAC address that they are sent to, once known."""
+
+    mtu: int | None = None
+    """The longest IP packet that it takes, in bytes, if it leaves the router."""
 
     next_hop: str | None = None
     """The neighbour that packets are handed to; absent when the destination itself is."""
@@ -1549,6 +1643,17 @@ class Route:
     paths: list[PathReply]
     """Where packets may go; each flow takes one of them."""
 
+    group: RouteGroup | None = None
+    """What it shares with all routes that lead the same way."""
+
+    next_hops: list[NextHop] = field(default_factory=list)
+    """Next hops as they were given, when one of them is looked up in a table; `paths` are what they resolve
+    to.
+    """
+
+    vrf: str | None = None
+    """The name of that table; the default one has none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteCount:
@@ -1559,6 +1664,23 @@ class RouteCount:
 
     count: int
     """How many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteGroup:
+    """Paths that routes share: when a link goes down the group is written once, and no route."""
+
+    number: int
+    """Its number."""
+
+    routes: int
+    """How many routes lead over it."""
+
+    buckets: int
+    """How many buckets its flows are spread over."""
+
+    resilient: bool = False
+    """Whether flows keep their paths when others come and go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,10 +25,10 @@ use tokio::time::timeout;
 
 use crate::client::connect::Target;
 use crate::{
-    Acls, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Capture, CaptureRequest, Captures, Clear, Cleared, ConfigChecked,
-    ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, FibSummary, Hardware, History,
-    InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, Pseudowires, RevisionText, RollbackRequest, Routes, Runtime,
-    RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    Acls, Adjacencies, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Capture, CaptureRequest, Captures, Clear, Cleared,
+    ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, Family, FibSummary, Hardware,
+    History, InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, Pseudowires, RevisionText, RollbackRequest, Routes,
+    Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 pub use capture::CapturePieces;
 pub use events::{EventRequest, Events};
@@ -247,13 +247,24 @@ impl Client {
         Ok(all)
     }
 
-    /// Routes: all, the one of a prefix, or the longest match of an address.
+    /// Where paths end: all, or those of an interface.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn adjacencies(&self, interface: Option<&str>) -> Result<Adjacencies, ClientError> {
+        let mut all = Adjacencies::default();
+        let of = [("interface", interface)];
+        self.pages::<Adjacencies>("/v1/adjacencies", &of, |mut part| all.adjacencies.append(&mut part.adjacencies))?;
+        Ok(all)
+    }
+
+    /// Routes: all, the one of a prefix, or the longest match of an address; of all tables, or of one.
     ///
     /// # Errors
     /// See [`ClientError`].
     pub fn routes(&self, prefix: Option<&str>, table: Option<u32>) -> Result<Routes, ClientError> {
         let mut all = Routes::default();
-        self.each_routes(prefix, table, |mut part| all.routes.append(&mut part.routes))?;
+        self.each_routes(prefix, table, None, |mut part| all.routes.append(&mut part.routes))?;
         Ok(all)
     }
 
@@ -261,9 +272,26 @@ impl Client {
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub fn each_routes(&self, prefix: Option<&str>, table: Option<u32>, take: impl FnMut(Routes)) -> Result<(), ClientError> {
-        let table = table.map(|table| table.to_string());
-        self.pages("/v1/routes", &[("prefix", prefix), ("table", table.as_deref())], take)
+    pub fn each_routes(
+        &self,
+        prefix: Option<&str>,
+        table: Option<u32>,
+        family: Option<Family>,
+        take: impl FnMut(Routes),
+    ) -> Result<(), ClientError> {
+        let (table, family) = (table.map(|table| table.to_string()), family.map(Family::word));
+        self.pages("/v1/routes", &[("prefix", prefix), ("table", table.as_deref()), ("family", family)], take)
+    }
+
+    /// The first routes, at most so many; and whether there are more.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn first_routes(&self, table: Option<u32>, family: Option<Family>, most: u32) -> Result<(Routes, bool), ClientError> {
+        let (table, limit) = (table.map(|table| table.to_string()), most.to_string());
+        let query = [("table", table.as_deref()), ("family", family.map(Family::word)), ("limit", Some(limit.as_str()))];
+        let Page { part, next } = self.read::<Page<Routes>>("/v1/routes", &query)?;
+        Ok((part, next.is_some()))
     }
 
     /// The size of the forwarding tables.

@@ -11,8 +11,8 @@ use crate::endpoints::parameters::{
     OfInterfaceQuery, RoutesQuery, number_in_path, place, query,
 };
 use crate::{
-    AclQuery, AclTermKey, ApiError, Destinations, DropCounter, ErrorCode, Errors, InterfaceQuery, L2fibKey, L2fibQuery, NeighborKey,
-    NeighborQuery, Page, RouteKey, RouteQuery, Router,
+    AclQuery, AclTermKey, AdjacencyQuery, ApiError, Destinations, DropCounter, ErrorCode, Errors, InterfaceQuery, L2fibKey, L2fibQuery,
+    NeighborKey, NeighborQuery, Page, RouteKey, RouteQuery, Router,
 };
 
 type Text = Result<Vec<u8>, ApiError>;
@@ -170,6 +170,16 @@ pub(super) fn neighbors(router: &dyn Router, request: &Request) -> Text {
     json(&Page { part, next })
 }
 
+pub(super) fn adjacencies(router: &dyn Router, request: &Request) -> Text {
+    let asked: NeighborsQuery = query(request)?;
+    let limit = asked.limit()?;
+    let after = place::<u32>(asked.after.as_deref())?;
+    must_exist(router, asked.interface.as_deref())?;
+    let mut part = router.adjacencies_where(&AdjacencyQuery { interface: asked.interface, after, most: limit + 1 })?;
+    let next = cut(&mut part.adjacencies, limit, |it| it.number);
+    json(&Page { part, next })
+}
+
 pub(super) fn acls(router: &dyn Router, request: &Request) -> Text {
     let asked: AclsQuery = query(request)?;
     let limit = asked.limit()?;
@@ -185,7 +195,7 @@ pub(super) fn routes(router: &dyn Router, request: &Request) -> Text {
     let limit = asked.limit()?;
     let after = place::<RouteKey>(asked.after.as_deref())?;
     let destinations = asked.prefix.as_deref().map_or(Ok(Destinations::All), destinations)?;
-    let mut part = router.routes_where(&RouteQuery { table: asked.table, destinations, after, most: limit + 1 })?;
+    let mut part = router.routes_where(&RouteQuery { table: asked.table, family: asked.family, destinations, after, most: limit + 1 })?;
     let next = cut(&mut part.routes, limit, |route| RouteKey::from(route));
     json(&Page { part, next })
 }

@@ -18,9 +18,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::ErrorCode::{Conflict, Invalid, NoRoom, NotAvailable, NotFound, UnsupportedMediaType};
 use crate::{
-    Acls, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures,
-    Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary,
-    Hardware, History, InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, Pseudowires, RevisionText, Role,
+    Acls, Adjacencies, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream,
+    Captures, Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors,
+    FibSummary, Hardware, History, InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, Pseudowires, RevisionText, Role,
     RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
 };
 
@@ -229,6 +229,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
     get::<Runtime>("/v1/runtime", "Calls, packets and clocks of each node on each worker.", look::runtime),
     get::<Errors>("/v1/errors", "Drops by node, reason and interface.", look::errors).query(parameters::ERRORS).errors(&[NotFound]),
     get::<Page<Neighbors>>("/v1/neighbors", "Neighbours on the links.", look::neighbors).query(parameters::NEIGHBORS).errors(&[NotFound]),
+    get::<Page<Adjacencies>>("/v1/adjacencies", "Where paths end: neighbours and all else.", look::adjacencies)
+        .query(parameters::ADJACENCIES)
+        .errors(&[NotFound, NotAvailable]),
     get::<Page<Routes>>("/v1/routes", "Routes with their paths.", look::routes).query(parameters::ROUTES),
     get::<Page<MplsFib>>("/v1/mpls-fib", "Incoming MPLS labels: all, or one, a page at a time.", look::mpls_fib)
         .query(parameters::MPLS_FIB)

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::endpoints::Request;
-use crate::{ApiError, ErrorCode, Topic};
+use crate::{ApiError, ErrorCode, Family, Topic};
 
 /// A key of a query, or a part of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,11 +78,13 @@ pub(super) const ERRORS: &[Parameter] = &[
     Parameter { name: "by_worker", sentence: "One counter for each worker instead of their sum.", kind: ParameterKind::Switch },
 ];
 pub(super) const NEIGHBORS: &[Parameter] = &[INTERFACE, LIMIT, AFTER];
+pub(super) const ADJACENCIES: &[Parameter] = &[INTERFACE, LIMIT, AFTER];
 pub(super) const ACLS: &[Parameter] = &[text("acl", "Only the terms of this access list."), INTERFACE, LIMIT, AFTER];
 pub(super) const MPLS_FIB: &[Parameter] = &[number("label", "Only this label.", (0, 1_048_575), None), LIMIT, AFTER];
 pub(super) const ROUTES: &[Parameter] = &[
     text("prefix", "Only this prefix; an address means the longest match in each table."),
     number("table", "Only this table (VRF).", (0, u32::MAX), None),
+    Parameter { name: "family", sentence: "Only routes of this family.", kind: ParameterKind::Words(&["ipv4", "ipv6"]) },
     LIMIT,
     AFTER,
 ];
@@ -180,6 +182,7 @@ pub(super) struct AclsQuery {
 pub(super) struct RoutesQuery {
     pub(super) prefix: Option<String>,
     pub(super) table: Option<u32>,
+    pub(super) family: Option<Family>,
     limit: Option<u32>,
     pub(super) after: Option<String>,
 }

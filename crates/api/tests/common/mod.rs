@@ -125,10 +125,16 @@ pub(crate) fn route(prefix: &str, table: u32) -> Route {
         next_hop: Some("192.0.2.9".parse().unwrap()),
         interface: Some("wan".to_owned()),
         weight: 1,
+        buckets: 1,
+        adjacency_number: 7,
         adjacency: Adjacency::Complete,
+        mac: Some("02:00:00:00:00:09".to_owned()),
+        mtu: Some(1500),
         labels: vec![],
     };
-    Route { table, prefix: prefix.parse().unwrap(), source: RouteSource::Static, paths: vec![path] }
+    let group = Some(RouteGroup { number: 3, routes: 4, buckets: 1, resilient: false });
+    let vrf = (table == 7).then(|| "red".to_owned());
+    Route { table, vrf, prefix: prefix.parse().unwrap(), source: RouteSource::Static, next_hops: vec![], group, paths: vec![path] }
 }
 
 pub(crate) fn sflow() -> Sflow {
@@ -409,6 +415,23 @@ impl Router for TestRouter {
             return Ok(Routes { routes: (0..count).rev().map(route).collect() });
         }
         Ok(Routes { routes: vec![route("0.0.0.0/0", 0), route("10.0.0.0/8", 0), route("10.1.0.0/16", 0), route("10.0.0.0/8", 7)] })
+    }
+
+    fn adjacencies_where(&self, query: &AdjacencyQuery) -> Result<Adjacencies, ApiError> {
+        let adjacency = |number: u32, interface: Option<&str>| AdjacencyReply {
+            number,
+            kind: if interface.is_some() { AdjacencyKind::Neighbor } else { AdjacencyKind::Blackhole },
+            state: if interface.is_some() { Adjacency::Complete } else { Adjacency::Drop },
+            interface: interface.map(str::to_owned),
+            address: interface.and_then(|_| "192.0.2.9".parse().ok()),
+            mac: interface.map(|_| "02:00:00:00:00:09".to_owned()),
+            source_mac: interface.map(|_| "02:00:00:00:00:01".to_owned()),
+            mtu: interface.map(|_| 1500),
+            labels: vec![],
+            groups: number,
+        };
+        let all = vec![adjacency(7, Some("wan")), adjacency(1, None), adjacency(9, Some("lan & co"))];
+        Ok(query.narrow(Adjacencies { adjacencies: all }))
     }
 
     fn sflow(&self) -> Result<Sflow, ApiError> {

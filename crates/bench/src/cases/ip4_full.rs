@@ -46,6 +46,18 @@ pub(crate) fn enter(scene: &mut Scene, routes: &[(Ipv4Net, u8)]) -> Vec<(Ipv4Net
     let groups = scene.neighbors(NEIGHBORS);
     let entered: Vec<(Ipv4Net, u32)> = routes.iter().map(|&(prefix, neighbor)| (prefix, groups[usize::from(neighbor) - 1])).collect();
     scene.fib4.extend(&entered).expect("room for a full table");
+    frames(scene);
+    let routes: HashMap<Ipv4Net, u8> = routes.iter().copied().collect();
+    scene.check = Box::new(move |sent, got| {
+        let destination = sent[30..34].try_into().map(u32::from_be_bytes).map_err(|_| "no destination")?;
+        let longest = (0..=32).rev().find_map(|len| routes.get(&Ipv4Net::new(destination.into(), len).ok()?.trunc()));
+        forwarded4(sent, got, longest.copied().unwrap_or(0))
+    });
+    entered
+}
+
+/// Frames to all destinations.
+pub(crate) fn frames(scene: &mut Scene) {
     let mut frame = udp4(0, 0);
     // No UDP checksum (RFC 768), since it would cover the destination.
     frame[40..42].fill(0);
@@ -59,11 +71,4 @@ pub(crate) fn enter(scene: &mut Scene, routes: &[(Ipv4Net, u8)]) -> Vec<(Ipv4Net
         frame[24..26].copy_from_slice(&(!sum as u16).to_be_bytes());
         frame[30..34].copy_from_slice(&destination.to_be_bytes());
     });
-    let routes: HashMap<Ipv4Net, u8> = routes.iter().copied().collect();
-    scene.check = Box::new(move |sent, got| {
-        let destination = sent[30..34].try_into().map(u32::from_be_bytes).map_err(|_| "no destination")?;
-        let longest = (0..=32).rev().find_map(|len| routes.get(&Ipv4Net::new(destination.into(), len).ok()?.trunc()));
-        forwarded4(sent, got, longest.copied().unwrap_or(0))
-    });
-    entered
 }

@@ -1,6 +1,7 @@
 //! The cases, one file each.
 
 mod bridge;
+mod failover;
 mod fib_load;
 mod ip4;
 pub(crate) mod ip4_full;
@@ -26,4 +27,5 @@ pub(crate) const ALL: &[Case] = &[
     mpls::PUSH,
     mpls::POP,
     fib_load::CASE,
+    failover::CASE,
 ];

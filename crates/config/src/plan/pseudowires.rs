@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Ground, Planner};
-use crate::model::{Config, RouteKey, Via};
+use crate::model::{Config, RouteKey};
 use crate::pseudowire::Pseudowire;
 use crate::step::Step;
 
@@ -35,10 +35,7 @@ impl Ground<'_> {
     /// label may be somebody else's until then.
     fn keeps_pseudowire(&self, running: &Pseudowire, wanted: &Pseudowire) -> bool {
         let anywhere = RouteKey { vrf: None, prefix: ipnet::IpNet::default() };
-        let carried = match &running.via {
-            Via::Paths(paths) => paths.iter().all(|path| self.keeps_path(&anywhere, path, wanted.via == running.via)),
-            _ => true,
-        };
+        let carried = running.via.paths().iter().all(|path| self.keeps_path(&anywhere, path, wanted.via == running.via));
         carried && running.local_label == wanted.local_label
     }
 }

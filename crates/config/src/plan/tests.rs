@@ -28,8 +28,11 @@ fn hangs_in_the_air(config: &Config) -> Option<String> {
         if key.vrf.as_ref().is_some_and(|vrf| !config.vrfs.contains_key(vrf)) {
             return Some(format!("route {key}: no such table"));
         }
-        let Via::Paths(paths) = via else { continue };
-        if let Some(path) = paths.iter().find(|path| carrier(&subnets, key, path).is_none()) {
+        let is_lost = |path: &crate::model::Path| match path.next_hop_table.as_deref() {
+            None => carrier(&subnets, key, path).is_none(),
+            Some(table) => table != DEFAULT_TABLE && !config.vrfs.contains_key(table),
+        };
+        if let Some(path) = via.paths().iter().find(|path| is_lost(path)) {
             return Some(format!("route {key} via {path}"));
         }
     }

@@ -11,6 +11,8 @@ use crate::mpls::{DEFAULT_TABLE, TtlMode};
 use crate::subnets::Subnets;
 use crate::suggest::nearest;
 
+/// A next hop, its interface, the table that it is looked up in, and the labels that are pushed.
+type Hop<'a> = (IpAddr, Option<&'a str>, Option<&'a str>, &'a [u32]);
 /// An address in a table.
 type Place<'a> = (Option<&'a str>, IpAddr);
 
@@ -241,7 +243,7 @@ impl Rules<'_, '_> {
 
     /// The paths of the route, of the label's entry, or of the pseudowire, which has a label to push in any case, at `base`.
     pub(super) fn paths(&mut self, base: &[Segment<'_>], route: &RouteItem, has_label: bool, ground: &Ground<'_>) {
-        let mut hops: HashSet<(IpAddr, Option<&str>, &[u32])> = HashSet::new();
+        let mut hops: HashSet<Hop<'_>> = HashSet::new();
         for (item, path) in &route.paths {
             let within = |key: &'static str| [base, at!["via", item.unwrap_or(0), key]].concat();
             let at: &[Segment<'_>] = &if item.is_some() { within("next-hop") } else { [base, at!["via"]].concat() };
@@ -258,7 +260,7 @@ impl Rules<'_, '_> {
                 let at = [&within("labels")[..], at![number]].concat();
                 self.error(&at, message, "", "name one of 16 to 1048575, or an explicit null: 0 for IPv4, 2 for IPv6".into());
             }
-            if !hops.insert((path.next_hop, path.interface.as_deref(), &path.labels)) {
+            if !hops.insert((path.next_hop, path.interface.as_deref(), path.next_hop_table.as_deref(), &path.labels)) {
                 self.error(
                     at,
                     format!("the next hop {} is listed twice", path.next_hop),
@@ -272,8 +274,33 @@ impl Rules<'_, '_> {
                 self.error(at, message, "", "name an IPv6 address; only IPv4 goes over next hops of the other version".into());
                 continue;
             }
+            if let Some(table) = &path.next_hop_table {
+                self.looked_up(path, table, &within("next-hop-table"), ground);
+                continue;
+            }
             let neighbor = Wanted { what: "next hop", vrf: route.key.vrf.as_deref(), address: path.next_hop };
             self.reached(&neighbor, path.interface.as_deref(), at, ground);
+        }
+    }
+
+    /// A next hop that is looked up in a table: that is there, and no link is named.
+    fn looked_up(&mut self, path: &Path, table: &str, at: &[Segment<'_>], ground: &Ground<'_>) {
+        let vrf = Some(table).filter(|table| *table != DEFAULT_TABLE);
+        if let Some(vrf) = vrf {
+            self.vrf_exists(vrf, at);
+        }
+        let of_link = is_link_local(path.next_hop);
+        if of_link || path.interface.is_some() {
+            let message = if of_link {
+                format!("the next hop {} is link-local, and no table knows on which link", path.next_hop)
+            } else {
+                format!("the next hop {} is looked up in a table, and on an interface", path.next_hop)
+            };
+            return self.error(at, message, "", "name the interface, or the table".into());
+        }
+        if let Some(owner) = ground.own.get(&(vrf, path.next_hop)) {
+            let help = "name the address of the router at the other end".to_owned();
+            self.error(at, format!("the next hop {} is an own address, of interface `{owner}`", path.next_hop), "", help);
         }
     }
 

@@ -63,6 +63,16 @@ fn heard(address: &str, to_us: bool, replaces: bool) -> Event {
 }
 
 #[test]
+fn who_has_no_address_yet_hears_whose_it_is() {
+    let mut router = Router::default();
+    router.change(WEST, |interface| interface.addresses6 = [].into());
+    let claim = advertisement("2001:db8:1::dad", "::", true);
+    assert!(router.send(WEST, &claim).is_empty());
+    let told = router.events().into_iter().any(|event| matches!(event, Event::Duplicate { interface: WEST, .. }));
+    assert!(told, "{:?}", router.drops());
+}
+
+#[test]
 fn questions_for_own_addresses_are_answered() {
     let mut router = Router::default();
     for (asker, target) in

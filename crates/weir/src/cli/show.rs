@@ -12,7 +12,8 @@ Examples:
   weir show interface                  all interfaces
   weir show interface wan --json       one of them, as JSON
   weir show runtime --watch 2          again every two seconds, until Ctrl-C
-  weir show ip fib 192.0.2.7           the route that packets to 192.0.2.7 take
+  weir show ip fib 192.0.2.7           the route that packets to 192.0.2.7 take, down to the wire
+  weir show ip6 fib table red          the IPv6 routes of the VRF red
   weir --socket /tmp/b.sock show run   another router on this machine";
 
 pub(super) const MONITOR_EXAMPLES: &str = "\
@@ -67,8 +68,11 @@ pub(crate) enum Show {
     #[command(visible_aliases = ["neighbor", "neighbours", "arp"])]
     Neighbors(OneInterface),
     /// Routes, their paths and their adjacencies
-    #[command(visible_aliases = ["routes", "fib"], args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+    #[command(visible_aliases = ["routes", "fib"], disable_help_subcommand = true)]
     Route(ShowRouteArgs),
+    /// Where paths end: neighbours and all else, and how many groups lead there
+    #[command(visible_aliases = ["adj", "adjacencies"])]
+    Adjacency(OneInterface),
     /// Access lists: what interfaces are bound to, and what each term met
     #[command(visible_aliases = ["acls", "access-list"])]
     Acl(ShowAclArgs),
@@ -94,9 +98,12 @@ pub(crate) enum Show {
     /// Labels (MPLS): `show mpls fib [LABEL]`
     #[command(subcommand, disable_help_subcommand = true)]
     Mpls(ShowMpls),
-    /// VPP's spelling: `show ip neighbors`, `show ip fib`
+    /// IPv4 in VPP's spelling: `show ip fib`, `show ip neighbors`
     #[command(subcommand, hide = true, disable_help_subcommand = true)]
     Ip(ShowIp),
+    /// The same of IPv6: `show ip6 fib`, `show ip6 neighbors`
+    #[command(subcommand, hide = true, disable_help_subcommand = true)]
+    Ip6(ShowIp),
 }
 
 /// `weir show mpls`.
@@ -192,17 +199,30 @@ pub(crate) struct ShowRouteArgs {
     pub(crate) prefix: Option<String>,
     /// Only routes of this table
     #[arg(long, value_name = "TABLE")]
-    pub(crate) table: Option<u32>,
+    pub(crate) table: Option<String>,
     /// VPP's further words.
     #[command(subcommand)]
     pub(crate) aspect: Option<RouteAspect>,
 }
 
 /// `weir show route …` as VPP spells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub(crate) enum RouteAspect {
     /// How many routes there are, and how much memory they take
     Summary,
+    /// Only routes of one table
+    Table(RouteTableArgs),
+}
+
+/// `weir show ip fib table …`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct RouteTableArgs {
+    /// The table
+    #[arg(value_name = "TABLE")]
+    pub(crate) table: String,
+    /// Only the route of this prefix, or the one that packets to this address take
+    #[arg(value_name = "PREFIX|ADDRESS")]
+    pub(crate) prefix: Option<String>,
 }
 
 /// `weir show ip`.
@@ -211,8 +231,8 @@ pub(crate) enum ShowIp {
     /// Neighbours on the links
     #[command(visible_aliases = ["neighbor", "neighbours"])]
     Neighbors(OneInterface),
-    /// Routes, their paths and their adjacencies
-    #[command(visible_alias = "route", args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+    /// Routes, their groups, their paths and their adjacencies
+    #[command(visible_alias = "route", disable_help_subcommand = true)]
     Fib(ShowRouteArgs),
 }
 

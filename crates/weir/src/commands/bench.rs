@@ -3,7 +3,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use weir_bench::{Case, CaseResult, Effort, FibLoad, Found, Machine, Report};
+use weir_bench::{Case, CaseResult, Effort, Failover, FibLoad, Found, Machine, Report};
 
 use crate::bench::{self, AfxdpArgs};
 use crate::cli::{BenchArgs, BenchOther};
@@ -119,8 +119,10 @@ fn table(report: &Report, to: &mut dyn Write) -> Result<(), Failure> {
     }
     writeln!(to, "\nClocks of the time stamp counter a packet, the generator's input not counted.")?;
     for found in &report.cases {
-        if let Found::Load(found) = found {
-            load(found, to)?;
+        match found {
+            Found::Load(found) => load(found, to)?,
+            Found::Failover(found) => failover(found, to)?,
+            Found::Packets(_) => {}
         }
     }
     Ok(())
@@ -139,6 +141,20 @@ fn load(found: &FibLoad, to: &mut dyn Write) -> Result<(), Failure> {
     row("changes a second while a worker forwards", found.updates_per_second, 0, "at least", found.updates_per_second_target)?;
     row("percent slower at 300000 changes a second", found.slowed_percent, 1, "at most", found.slowed_percent_target)?;
     writeln!(to, "{:<50}{:>12.1}", "percent slower at that many", found.slowed_percent_at_most_updates)?;
+    Ok(())
+}
+
+/// A link that goes down, one line a figure.
+fn failover(found: &Failover, to: &mut dyn Write) -> Result<(), Failure> {
+    writeln!(to, "\n{}, {} prefixes over one group of two next hops", found.name, found.prefixes)?;
+    let mut row = |what: &str, figure: f64, digits: usize, rest: &str| writeln!(to, "{what:<50}{figure:>12.digits$}{rest}");
+    row("groups written when a link goes down", found.groups_written as f64, 0, "")?;
+    row("microseconds until all goes by the other", found.microseconds, 1, "")?;
+    row("the longest", found.microseconds_max, 1, "")?;
+    row("microseconds of a publication of nothing new", found.publish_microseconds, 1, "")?;
+    row("packets a second all the while", found.packets_per_second, 0, "")?;
+    row("packets towards the link before", found.lost_before, 0, "")?;
+    row("packets towards the link, or dropped, after", found.lost_after as f64, 0, &format!("  at most {}", found.lost_after_target))?;
     Ok(())
 }
 

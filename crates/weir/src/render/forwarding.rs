@@ -1,6 +1,7 @@
 //! Neighbours and routes.
 
-use weir_api::{Adjacency, Family, FibSummary, MplsFib, NeighborState, Neighbors, PathReply, Pseudowires, Routes, UpDown};
+use std::fmt::Write;
+use weir_api::{Adjacencies, Adjacency, FibSummary, MplsFib, NeighborState, Neighbors, PathReply, Pseudowires, Route, Routes, UpDown};
 
 use super::{Cell, Column, Screen, Style, Table, units};
 
@@ -122,26 +123,93 @@ pub(crate) fn pseudowires(reply: &Pseudowires, screen: &Screen) -> String {
 }
 
 fn path_cells(path: &PathReply) -> [Cell; 4] {
-    let style = match path.adjacency {
+    let style = style_of(path.adjacency);
+    let labels: String = path.labels.iter().map(|label| format!(" label {label}")).collect();
+    let next_hop = path.next_hop.map_or_else(|| "-".to_owned(), |next_hop| next_hop.to_string());
+    [(next_hop + &labels).into(), path.interface.as_deref().unwrap_or("-").into(), path.weight.into(), Cell::styled(path.adjacency, style)]
+}
+
+fn style_of(state: Adjacency) -> Style {
+    match state {
         Adjacency::Complete | Adjacency::Local => Style::Good,
         Adjacency::Glean | Adjacency::Drop | Adjacency::Unreachable | Adjacency::Prohibit => Style::Plain,
         Adjacency::Incomplete => Style::Warning,
         Adjacency::Down => Style::Bad,
-    };
-    let labels: String = path.labels.iter().map(|label| format!(" label {label}")).collect();
-    let next_hop = path.next_hop.map_or_else(|| "-".to_owned(), |next_hop| next_hop.to_string());
-    [(next_hop + &labels).into(), path.interface.as_deref().unwrap_or("-").into(), path.weight.into(), Cell::styled(path.adjacency, style)]
+    }
+}
+
+/// `show ip fib PREFIX`: each route down to the wire, a line a link of the chain.
+pub(crate) fn chain(reply: &Routes, _: &Screen) -> String {
+    if reply.routes.is_empty() {
+        return "no routes\n".to_owned();
+    }
+    reply.routes.iter().map(route_chain).collect()
+}
+
+fn route_chain(route: &Route) -> String {
+    let table = route.vrf.as_ref().map_or_else(|| format!("table {}", route.table), |vrf| format!("table {} ({vrf})", route.table));
+    let mut text = format!("{}, {table}, {}\n", route.prefix, route.source);
+    // Writing to a text does not fail.
+    for next_hop in &route.next_hops {
+        let table = next_hop.table.as_ref().map(|table| format!(", by table {table}")).unwrap_or_default();
+        let _ = writeln!(text, "  next hop {}{table}", next_hop.address);
+    }
+    if let Some(group) = &route.group {
+        let (buckets, routes) =
+            (units::count(group.buckets.into(), "bucket", "buckets"), units::count(group.routes.into(), "route", "routes"));
+        let paths = units::count(route.paths.len() as u64, "path", "paths");
+        let resilient = if group.resilient { ", resilient" } else { "" };
+        let _ = writeln!(text, "  group {}: {paths} in {buckets}{resilient}, for {routes}", group.number);
+    }
+    for path in &route.paths {
+        let on = path.interface.as_ref().map(|interface| format!(" on {interface}")).unwrap_or_default();
+        let via = path.next_hop.map(|next_hop| format!("via {next_hop}")).unwrap_or_else(|| "direct".to_owned());
+        let labels: String = path.labels.iter().map(|label| format!(" label {label}")).collect();
+        let buckets = units::count(path.buckets.into(), "bucket", "buckets");
+        let _ = writeln!(text, "    path {via}{on}{labels}, weight {}: {buckets}", path.weight);
+        let mac = path.mac.as_ref().map(|mac| format!(", to {mac}")).unwrap_or_default();
+        let mtu = path.mtu.map(|mtu| format!(", mtu {mtu}")).unwrap_or_default();
+        let _ = writeln!(text, "      adjacency {}: {}{mac}{mtu}", path.adjacency_number, path.adjacency);
+    }
+    text
+}
+
+/// `show adjacency`: a line an adjacency.
+pub(crate) fn adjacencies(reply: &Adjacencies, screen: &Screen) -> String {
+    if reply.adjacencies.is_empty() {
+        return "no adjacencies\n".to_owned();
+    }
+    let mut table = Table::new([
+        Column::number("Number"),
+        Column::text("Kind"),
+        Column::text("Address"),
+        Column::long("Interface"),
+        Column::text("MAC"),
+        Column::number("MTU").spare(1),
+        Column::number("Groups").spare(2),
+        Column::text("State"),
+    ]);
+    for it in &reply.adjacencies {
+        let labels: String = it.labels.iter().map(|label| format!(" label {label}")).collect();
+        table.row([
+            Cell::from(it.number),
+            it.kind.into(),
+            (it.address.map_or_else(|| "-".to_owned(), |address| address.to_string()) + &labels).into(),
+            it.interface.as_deref().unwrap_or("-").into(),
+            it.mac.as_deref().unwrap_or("-").into(),
+            Cell::maybe(it.mtu),
+            it.groups.into(),
+            Cell::styled(it.state, style_of(it.state)),
+        ]);
+    }
+    table.draw(screen)
 }
 
 /// `show ip fib summary`: a line a table and source.
 pub(crate) fn summary(reply: &FibSummary, screen: &Screen) -> String {
     let mut table = Table::new([Column::number("Table"), Column::text("Family"), Column::text("Source"), Column::number("Routes")]);
     for fib in &reply.tables {
-        let family = match fib.family {
-            Family::Ipv4 => "ipv4",
-            Family::Ipv6 => "ipv6",
-            Family::Mpls => "mpls",
-        };
+        let family = fib.family.word();
         for routes in &fib.routes {
             table.row([Cell::from(fib.table), family.into(), routes.source.into(), routes.count.into()]);
         }

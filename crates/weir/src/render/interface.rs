@@ -1,6 +1,7 @@
 //! Interfaces: the list, one in detail, addresses.
 
 use weir_api::{Interface, InterfaceKind, Interfaces, Traffic, UpDown};
+use weir_config::IpNet;
 
 use super::{Cell, Column, Screen, Style, Table, harmless, units};
 
@@ -65,12 +66,22 @@ pub(crate) fn addresses(reply: &Interfaces, screen: &Screen) -> String {
         if let Some(peer) = &interface.l2xc {
             line(format!("cross-connected to {peer}"));
         }
-        interface.addresses.iter().for_each(|address| line(address.to_string()));
+        interface.addresses.iter().for_each(|address| line(address_of(interface, address)));
         if interface.l2xc.is_none() && interface.addresses.is_empty() {
             line("none".to_owned());
         }
     }
     table.draw(screen)
+}
+
+/// An own address, and why it is not used if it is not (RFC 4862 section 5.4).
+fn address_of(interface: &Interface, net: &IpNet) -> String {
+    let why = match net.addr() {
+        address if interface.tentative.contains(&address) => " (tentative: asking whether it is free)",
+        address if interface.duplicate.contains(&address) => " (duplicate: not used, another station has it)",
+        _ => "",
+    };
+    format!("{net}{why}")
 }
 
 /// `show interface NAME`: everything.
@@ -92,8 +103,11 @@ fn one(interface: &Interface, screen: &Screen) -> String {
     if let Some(peer) = &interface.l2xc {
         line("l2 xconnect", peer.clone());
     }
+    if let Some(vrf) = &interface.vrf {
+        line("vrf", vrf.clone());
+    }
     for address in &interface.addresses {
-        line("address", address.to_string());
+        line("address", address_of(interface, address));
     }
     line("sflow", if interface.sflow { "sampled".to_owned() } else { "not sampled".to_owned() });
     let inner = Screen { width: screen.width.map(|width| width.saturating_sub(2)), ..*screen };

@@ -422,10 +422,23 @@ fn routes_show_each_path() {
         next_hop: next_hop.parse().ok(),
         interface: Some("wan".to_owned()),
         weight: 1,
+        buckets: 1,
+        adjacency_number: 7,
         adjacency,
+        mac: Some("02:00:00:00:00:09".to_owned()),
+        mtu: Some(1500),
         labels: vec![],
     };
-    let route = |prefix: &str, source, paths| Route { table: 0, prefix: prefix.parse().unwrap(), source, paths };
+    let group = Some(RouteGroup { number: 3, routes: 2, buckets: 2, resilient: true });
+    let route = |prefix: &str, source, paths| Route {
+        table: 0,
+        vrf: None,
+        prefix: prefix.parse().unwrap(),
+        source,
+        next_hops: vec![NextHop { address: "10.9.9.9".parse().unwrap(), table: Some("default".to_owned()) }],
+        group: group.clone(),
+        paths,
+    };
     let mut labelled = path("192.0.2.10", Adjacency::Incomplete);
     labelled.labels = vec![100, 200];
     let reply = Routes {
@@ -443,6 +456,19 @@ Prefix           Table  Source     Next hop                        Interface  We
 198.51.100.0/24      0  static                                                        no path
 ";
     assert_eq!(super::forwarding::routes(&reply, &PIPE), expected);
+    let mut red = reply;
+    red.routes.truncate(1);
+    (red.routes[0].table, red.routes[0].vrf) = (10, Some("red".to_owned()));
+    let expected = "\
+0.0.0.0/0, table 10 (red), static
+  next hop 10.9.9.9, by table default
+  group 3: 2 paths in 2 buckets, resilient, for 2 routes
+    path via 192.0.2.9 on wan, weight 1: 1 bucket
+      adjacency 7: complete, to 02:00:00:00:00:09, mtu 1500
+    path via 192.0.2.10 on wan label 100 label 200, weight 1: 1 bucket
+      adjacency 7: incomplete, to 02:00:00:00:00:09, mtu 1500
+";
+    assert_eq!(super::forwarding::chain(&red, &PIPE), expected);
 }
 
 #[test]

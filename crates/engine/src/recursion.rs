@@ -1,0 +1,254 @@
+//! Next hops that are not on a link: each is resolved through the longest match in a table (RFC 4271 section 5.1.3).
+//!
+//! A list of paths with such a next hop has a group of its own, which all routes with that list share. What the next
+//! hops resolve to is written into the group in place: when the way to a next hop changes, one group is written, however
+//! many routes lead over it, and no route. The next hops as they were written stay here, for whoever is to tell
+//! them, since a packet's path only knows the neighbour that it takes.
+//!
+//! A next hop resolves to the subnet that it lies in, then it is a neighbour there; or to the paths of a static route, whose
+//! own next hops may be resolved in turn, up to [`DEEPEST`] times and never through itself. One that resolves to
+//! nothing, to an own address or to itself is no path; a group without any path is as no route. Of more paths than a
+//! group can have, the heaviest stay.
+//!
+//! Which addresses were asked for is kept, so that a route that comes, changes or goes is looked at once: if no address
+//! lies in its prefix, nothing depends on it. Part of the control side.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use weir_config::Via;
+use weir_fib::{AdjacencyKind, DROP, Group, LabelStack, MAX_BUCKETS, MAX_LABELS, Path};
+
+use crate::control::Control;
+use crate::neighbors::{Deed, Place};
+use crate::rib::RouteSource;
+
+/// Routes that lead to one another, at most.
+const DEEPEST: usize = 8;
+/// Next hops that are looked up for one list, and ends that are found, at most: what is configured may branch at each
+/// step.
+const MOST_STEPS: usize = 4096;
+const MOST_ENDS: usize = 1024;
+/// How often what depends on routes is worked out anew for one change, which may change routes itself: to neighbours.
+pub(crate) const ROUNDS: usize = 8;
+
+/// A list of paths in a table.
+#[derive(Debug)]
+struct List {
+    table: u32,
+    via: Via,
+    /// Neighbours that are held for it.
+    holds: Vec<Place>,
+    /// What was asked for: table and address.
+    asked: BTreeSet<(u32, IpAddr)>,
+}
+
+/// All lists with next hops to resolve, by the numbers of their groups.
+#[derive(Debug, Default)]
+pub(crate) struct Recursion {
+    lists: BTreeMap<u32, List>,
+    numbers: HashMap<(u32, Via), u32>,
+    /// Who asked for an address.
+    watched: BTreeSet<(u32, IpAddr, u32)>,
+    /// Groups to be worked out anew.
+    dirty: BTreeSet<u32>,
+}
+
+impl Recursion {
+    /// A route to a prefix came, changed or went.
+    pub(crate) fn route_changed(&mut self, table: u32, prefix: &IpNet) {
+        if self.watched.is_empty() {
+            return;
+        }
+        let inside = (table, prefix.network(), 0)..=(table, prefix.broadcast(), u32::MAX);
+        self.dirty.extend(self.watched.range(inside).map(|(.., group)| *group));
+    }
+
+    /// The next hops of a group as they were configured, if any of them is resolved.
+    pub(crate) fn next_hops(&self, group: u32) -> &[weir_config::Path] {
+        self.lists.get(&group).map_or(&[], |list| list.via.paths())
+    }
+
+    fn watch(&mut self, group: u32, asked: BTreeSet<(u32, IpAddr)>) {
+        let Some(list) = self.lists.get_mut(&group) else { return };
+        for (table, address) in std::mem::replace(&mut list.asked, asked) {
+            self.watched.remove(&(table, address, group));
+        }
+        self.watched.extend(list.asked.iter().map(|&(table, address)| (table, address, group)));
+    }
+}
+
+/// What a list of paths resolves to.
+#[derive(Debug, Default)]
+struct Resolved {
+    /// Ends, weights and labels.
+    ends: Vec<(End, u64, LabelStack)>,
+    asked: BTreeSet<(u32, IpAddr)>,
+    /// Next hops that were looked up.
+    steps: usize,
+}
+
+/// Where a path ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Neighbor(Place),
+    Adjacency(u32),
+}
+
+impl Control {
+    /// The group of a list with next hops to resolve; one user more.
+    pub(crate) fn acquire_recursive(&mut self, table: u32, via: &Via) -> Result<u32, String> {
+        let key = (table, via.clone());
+        if let Some(&number) = self.recursion.numbers.get(&key) {
+            self.nexthops.acquire_again(number);
+            return Ok(number);
+        }
+        let nothing = Group::new([Path::to(DROP)]).map_err(|error| error.to_string())?;
+        let number = self.nexthops.acquire_own(nothing).map_err(|error| error.to_string())?;
+        self.recursion.numbers.insert(key, number);
+        let list = List { table, via: via.clone(), holds: Vec::new(), asked: BTreeSet::new() };
+        self.recursion.lists.insert(number, list);
+        self.resolve(number);
+        Ok(number)
+    }
+
+    /// Gives a group back that a route does not use any more.
+    pub(crate) fn release_group(&mut self, number: u32) {
+        self.nexthops.release(number);
+        if self.nexthops.users(number) > 0 {
+            return;
+        }
+        self.recursion.watch(number, BTreeSet::new());
+        self.recursion.dirty.remove(&number);
+        let Some(list) = self.recursion.lists.remove(&number) else { return };
+        self.recursion.numbers.remove(&(list.table, list.via));
+        let mut deeds = Vec::new();
+        list.holds.into_iter().for_each(|place| self.neighbors.let_go(place, &mut deeds));
+        self.carry_out(deeds);
+    }
+
+    /// Works out anew what depends on routes that changed; whether anything did.
+    pub(crate) fn resolve_again(&mut self) -> bool {
+        let dirty = std::mem::take(&mut self.recursion.dirty);
+        for number in &dirty {
+            self.resolve(*number);
+        }
+        !dirty.is_empty()
+    }
+
+    /// Writes into a group what its next hops resolve to now.
+    fn resolve(&mut self, number: u32) {
+        let Some(list) = self.recursion.lists.get(&number) else { return };
+        let mut resolved = Resolved::default();
+        let (table, via) = (list.table, list.via.clone());
+        self.resolve_list(table, &via, &mut vec![number], &mut resolved);
+        let places: Vec<Place> =
+            resolved.ends.iter().filter_map(|(end, ..)| if let End::Neighbor(place) = end { Some(*place) } else { None }).collect();
+        self.recursion.watch(number, resolved.asked);
+        let (now, mut deeds) = (self.clock.now(), Vec::new());
+        places.iter().for_each(|place| self.neighbors.hold_for_route(*place, now, &mut deeds));
+        self.carry_out(deeds);
+        let group = self.resolved_group(number, resolved.ends, matches!(via, Via::Resilient(_)));
+        self.nexthops.replace_own(number, group);
+        let Some(list) = self.recursion.lists.get_mut(&number) else { return };
+        let before = std::mem::replace(&mut list.holds, places);
+        let mut deeds: Vec<Deed> = Vec::new();
+        before.into_iter().for_each(|place| self.neighbors.let_go(place, &mut deeds));
+        self.carry_out(deeds);
+    }
+
+    fn resolved_group(&self, number: u32, ends: Vec<(End, u64, LabelStack)>, resilient: bool) -> Group {
+        let path = |(end, weight, labels): (End, u64, LabelStack)| {
+            let adjacency = match end {
+                End::Neighbor(place) => self.adjacencies.get(&place).copied()?,
+                End::Adjacency(adjacency) => adjacency,
+            };
+            let to_neighbor = self.nexthops.adjacency(adjacency).is_some_and(|end| end.kind == AdjacencyKind::Neighbor);
+            // What leads nowhere pushes nothing; a stack that is too deep is no way.
+            let labels = if to_neighbor { labels } else { LabelStack::default() };
+            let path = Path { adjacency, weight: u32::try_from(weight).unwrap_or(u32::MAX), labels };
+            (path.labels.labels.len() <= MAX_LABELS).then_some(path)
+        };
+        let mut paths: Vec<Path> = ends.into_iter().filter_map(path).collect();
+        paths.sort_by_key(|path| std::cmp::Reverse(path.weight));
+        paths.truncate(MAX_BUCKETS);
+        let group = if resilient { Group::resilient(paths, self.nexthops.group(number)) } else { Group::new(paths) };
+        // Without a path it is as if there were no route.
+        group.or_else(|_| Group::new([Path::to(DROP)])).unwrap_or_else(|_| Group::nowhere())
+    }
+
+    /// Adds what a list of paths in a table resolves to.
+    fn resolve_list(&self, table: u32, via: &Via, way: &mut Vec<u32>, to: &mut Resolved) {
+        for path in via.paths() {
+            let mut own = Resolved { steps: to.steps, ..Resolved::default() };
+            match &path.next_hop_table {
+                None => own.ends.extend(self.place(table, path).map(|place| (End::Neighbor(place), 1, LabelStack::default()))),
+                Some(name) => self.resolve_next_hop(name, path.next_hop, way, &mut own),
+            }
+            to.asked.append(&mut own.asked);
+            to.steps = own.steps;
+            let labels = crate::labels::pushed(path);
+            // All that a path resolves to shares its weight.
+            let all: u64 = own.ends.iter().map(|(_, weight, _)| *weight).sum();
+            let weight = |its: u64| SHARE * u64::from(path.weight) * its / all.max(1);
+            to.ends.extend(own.ends.into_iter().map(|(end, its, outer)| (end, weight(its).max(1), stacked(outer, &labels))));
+        }
+    }
+
+    /// Adds what one next hop resolves to in a table.
+    fn resolve_next_hop(&self, table: &str, address: IpAddr, way: &mut Vec<u32>, to: &mut Resolved) {
+        let Some(table) = self.place_of_vrf(Some(table).filter(|name| *name != weir_config::DEFAULT_TABLE)) else { return };
+        to.steps += 1;
+        if to.steps > MOST_STEPS || to.ends.len() > MOST_ENDS {
+            return;
+        }
+        to.asked.insert((table, address));
+        let Some(routes) = self.routing.get(table as usize).and_then(Option::as_ref) else { return };
+        let Some(found) = routes.longest_match(address) else { return };
+        match found.source {
+            RouteSource::Local => {}
+            RouteSource::Connected | RouteSource::Neighbor => {
+                let end = self.nexthops.group(found.group).and_then(|group| self.nexthops.adjacency(group.paths().first()?.adjacency));
+                let interface = end.filter(|end| end.kind != AdjacencyKind::Local).map(|end| end.interface);
+                to.ends.extend(interface.map(|interface| (End::Neighbor(Place { interface, address }), 1, LabelStack::default())));
+            }
+            RouteSource::Static if way.len() > DEEPEST || way.contains(&found.group) => {}
+            RouteSource::Static => match self.recursion.lists.get(&found.group) {
+                Some(list) => {
+                    way.push(found.group);
+                    self.resolve_list(list.table, &list.via, way, to);
+                    way.pop();
+                }
+                None => {
+                    let paths = self.nexthops.group(found.group).map_or(&[][..], Group::paths);
+                    to.ends.extend(paths.iter().map(|path| (End::Adjacency(path.adjacency), path.weight.into(), path.labels.clone())));
+                }
+            },
+        }
+    }
+
+    /// The neighbour that a path without a table leads to.
+    pub(crate) fn place(&self, table: u32, path: &weir_config::Path) -> Option<Place> {
+        let interface = match &path.interface {
+            Some(name) => self.index_of(name),
+            None => self.subnets.find(table, path.next_hop, None)?.0,
+        };
+        Some(Place { interface, address: path.next_hop })
+    }
+}
+
+/// The labels of a path below those of the way to its next hop.
+fn stacked(outer: LabelStack, inner: &LabelStack) -> LabelStack {
+    if inner.labels.is_empty() {
+        return outer;
+    }
+    if outer.labels.is_empty() {
+        return inner.clone();
+    }
+    let labels = [&outer.labels[..], &inner.labels].concat();
+    LabelStack { labels, entropy: outer.entropy || inner.entropy, ..inner.clone() }
+}
+
+/// What weights are counted in while they are shared out: divisible by every number of paths up to eight and by many more.
+const SHARE: u64 = 840;

@@ -1,0 +1,136 @@
+//! Next hops that are looked up, and groups: what routes share, what is written when something below changes.
+
+use weir_api::{Adjacency, Route, Router as _};
+use weir_config::check;
+use weir_engine::{Options, Router};
+
+/// Two interfaces and these routes.
+fn config(routes: &str) -> weir_config::Config {
+    let text = format!(
+        "interfaces:
+  e0: {{ device: {{ driver: 'null' }}, addresses: [ 192.0.2.1/24 ] }}
+  e1: {{ device: {{ driver: 'null' }}, addresses: [ 198.51.100.1/24, '2001:db8::1/64' ] }}
+vrfs: {{ red: {{ table: 10 }} }}
+routes:
+{routes}"
+    );
+    check("test", &text).unwrap_or_else(|errors| panic!("{text}\n{}", errors[0])).0
+}
+
+fn route(router: &Router, prefix: &str) -> Route {
+    router.routes().unwrap().routes.into_iter().find(|route| route.prefix == prefix.parse().unwrap()).unwrap()
+}
+
+/// The next hops of a route as they are resolved, with their shares.
+fn leads(router: &Router, prefix: &str) -> Vec<(String, u32)> {
+    let hop = |path: &weir_api::PathReply| path.next_hop.map_or_else(|| path.adjacency.to_string(), |hop| hop.to_string());
+    let mut all: Vec<_> = route(router, prefix).paths.iter().map(|path| (hop(path), path.weight)).collect();
+    all.sort();
+    all
+}
+
+fn hops(of: &[(&str, u32)]) -> Vec<(String, u32)> {
+    of.iter().map(|(hop, weight)| ((*hop).to_owned(), *weight)).collect()
+}
+
+const VIA: &str = "via: [ { next-hop: 10.255.0.1, next-hop-table: default } ] }";
+
+#[test]
+fn what_is_looked_up_follows_the_table_and_writes_one_group() {
+    let dependent: String = (0..200).map(|n| format!("  - {{ prefix: 100.64.{n}.0/24, {VIA}\n")).collect();
+    let with = |way: &str| config(&format!("{dependent}{way}"));
+    let router = Router::start(&with(""), &Options::default()).unwrap();
+    let group = |router: &Router| route(router, "100.64.7.0/24").group.unwrap();
+    let first = group(&router);
+    assert_eq!((first.routes, leads(&router, "100.64.7.0/24")), (200, hops(&[("drop", 1)])), "no way to the next hop");
+    for (way, expected) in [
+        ("  - { prefix: 10.255.0.0/16, via: 192.0.2.9 }\n", hops(&[("192.0.2.9", 1)])),
+        ("  - { prefix: 10.255.0.0/16, via: 192.0.2.9 }\n  - { prefix: 10.255.0.0/24, via: 198.51.100.9 }\n", hops(&[("198.51.100.9", 1)])),
+        (
+            "  - { prefix: 10.255.0.0/16, via: [ { next-hop: 192.0.2.9 }, { next-hop: 198.51.100.9, weight: 3 } ] }\n",
+            hops(&[("192.0.2.9", 1), ("198.51.100.9", 3)]),
+        ),
+        ("  - { prefix: 10.255.0.0/16, via: prohibit }\n", hops(&[("prohibit", 1)])),
+        ("  - { prefix: 0.0.0.0/0, via: 192.0.2.7 }\n", hops(&[("192.0.2.7", 1)])),
+        ("", hops(&[("drop", 1)])),
+    ] {
+        router.apply(&with(way)).unwrap();
+        for number in [0, 7, 199] {
+            assert_eq!(leads(&router, &format!("100.64.{number}.0/24")), expected, "{way}");
+        }
+        let now = group(&router);
+        assert_eq!((now.number, now.routes), (first.number, 200), "the routes lead over the group that they did");
+        let hop = &route(&router, "100.64.7.0/24").next_hops[0];
+        assert_eq!((hop.address.to_string(), hop.table.as_deref()), ("10.255.0.1".to_owned(), Some("default")));
+    }
+    router.apply(&config("  - { prefix: 10.0.0.0/8, via: blackhole }\n")).unwrap();
+    let summary = router.fib_summary().unwrap();
+    assert!(summary.groups < 12, "nothing is left of them: {summary:?}");
+    router.stop();
+}
+
+#[test]
+fn next_hops_of_all_sorts_are_resolved() {
+    let router = Router::start(
+        &config(
+            "  - { prefix: 10.1.0.0/16, via: [ { next-hop: 198.51.100.77, next-hop-table: default } ] }
+  - { prefix: 10.2.0.0/16, via: [ { next-hop: '2001:db8::77', next-hop-table: default } ] }
+  - { prefix: 10.3.0.0/16, via: [ { next-hop: 10.1.0.1, next-hop-table: default }, { next-hop: 192.0.2.9, weight: 2 } ] }
+  - { prefix: 10.4.0.0/16, via: [ { next-hop: 10.3.0.1, next-hop-table: default, weight: 3 }, { next-hop: 10.2.0.1, next-hop-table: default } ] }
+  - { prefix: 10.5.0.0/16, via: [ { next-hop: 10.5.0.1, next-hop-table: default } ] }
+  - { prefix: 10.6.0.0/16, via: [ { next-hop: 10.7.0.1, next-hop-table: default }, { next-hop: 192.0.2.9 } ] }
+  - { prefix: 10.7.0.0/16, via: [ { next-hop: 10.6.0.1, next-hop-table: default } ] }
+  - { prefix: 10.8.0.0/16, via: [ { next-hop: 198.51.100.77, next-hop-table: red } ] }
+  - { vrf: red, prefix: 10.9.0.0/16, via: [ { next-hop: 192.0.2.8, next-hop-table: default } ] }
+",
+        ),
+        &Options::default(),
+    )
+    .unwrap();
+    for (prefix, expected) in [
+        ("10.1.0.0/16", &[("198.51.100.77", 1)][..]),
+        ("10.2.0.0/16", &[("2001:db8::77", 1)]),
+        ("10.3.0.0/16", &[("192.0.2.9", 2), ("198.51.100.77", 1)]),
+        ("10.4.0.0/16", &[("192.0.2.9", 2), ("198.51.100.77", 1), ("2001:db8::77", 1)]),
+        // Through itself, and in a circle: what is no way is left out.
+        ("10.5.0.0/16", &[("drop", 1)]),
+        ("10.6.0.0/16", &[("192.0.2.9", 1)]),
+        ("10.7.0.0/16", &[("192.0.2.9", 1)]),
+        ("10.8.0.0/16", &[("drop", 1)]),
+        ("10.9.0.0/16", &[("192.0.2.8", 1)]),
+    ] {
+        assert_eq!(leads(&router, prefix), hops(expected), "{prefix}");
+    }
+    assert!(route(&router, "10.5.0.0/16").paths.iter().all(|path| path.adjacency == Adjacency::Drop));
+    router.stop();
+}
+
+#[test]
+fn lists_that_branch_at_each_step_cost_no_more_than_they_may() {
+    let mut routes = String::new();
+    for step in 0..12 {
+        let hops: Vec<_> = (1..=20).map(|host| format!("{{ next-hop: 10.{}.0.{host}, next-hop-table: default }}", step + 1)).collect();
+        routes += &format!("  - {{ prefix: 10.{step}.0.0/16, via: [ {} ] }}\n", hops.join(", "));
+    }
+    let began = std::time::Instant::now();
+    let router = Router::start(&config(&(routes + "  - { prefix: 10.12.0.0/16, via: 192.0.2.9 }\n")), &Options::default()).unwrap();
+    assert_eq!(leads(&router, "10.11.0.0/16"), hops(&[("192.0.2.9", 1)]));
+    assert!(began.elapsed() < std::time::Duration::from_secs(60));
+    router.stop();
+}
+
+#[test]
+fn a_resilient_group_keeps_its_shares_when_next_hops_come_and_go() {
+    let with = |hops: &[u32]| {
+        let hops: Vec<_> = hops.iter().map(|hop| format!("{{ next-hop: 192.0.2.{hop} }}")).collect();
+        config(&format!("  - {{ prefix: 10.0.0.0/8, resilient: true, via: [ {} ] }}\n", hops.join(", ")))
+    };
+    let router = Router::start(&with(&[11, 12, 13, 14]), &Options::default()).unwrap();
+    for (hops, shares) in [(&[11, 12, 13][..], &[21, 22][..]), (&[11, 13], &[32]), (&[11, 13, 15, 16], &[16]), (&[16], &[1])] {
+        router.apply(&with(hops)).unwrap();
+        let route = route(&router, "10.0.0.0/8");
+        assert!(route.group.as_ref().is_some_and(|group| group.resilient), "{route:?}");
+        assert!(route.paths.len() == hops.len() && route.paths.iter().all(|path| shares.contains(&path.buckets)), "{route:?}");
+    }
+    router.stop();
+}
