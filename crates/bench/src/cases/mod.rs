@@ -7,6 +7,7 @@ mod ip4;
 pub(crate) mod ip4_full;
 mod ip6;
 mod ip6_full;
+mod l2vpn;
 mod l2xc;
 mod l2xc_beside;
 mod mpls;
@@ -26,6 +27,8 @@ pub(crate) const ALL: &[Case] = &[
     mpls::SWAP,
     mpls::PUSH,
     mpls::POP,
+    l2vpn::INTO,
+    l2vpn::OUT_OF,
     fib_load::CASE,
     failover::CASE,
 ];
