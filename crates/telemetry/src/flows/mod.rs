@@ -5,6 +5,7 @@
 //! takes them. Nothing here reads a clock, allocates after the start, or waits.
 //!
 //! * [`key`]: what tells one flow from another, and the keyed hash over it.
+//! * [`observe`]: from a frame to what the table is told.
 //! * [`record`]: what is known of a flow.
 //! * `index`: from a hash to the places where the flow may be.
 //! * `table`: looking up and counting, staged over the vector so that its waits for memory overlap.
@@ -17,6 +18,7 @@
 mod expiry;
 mod index;
 pub mod key;
+pub mod observe;
 pub mod record;
 mod table;
 
