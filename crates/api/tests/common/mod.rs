@@ -272,7 +272,11 @@ impl Router for TestRouter {
             next_hop: None,
             interface: Some("lan & co".to_owned()),
             weight: 1,
+            buckets: 1,
+            adjacency_number: 9,
             adjacency: Adjacency::Complete,
+            mac: Some("02:00:00:00:00:09".to_owned()),
+            mtu: Some(1500),
             labels: vec![100, 2000],
         };
         let pseudowire = |interface: &str, paths| Pseudowire {
