@@ -62,6 +62,9 @@ pub struct Interface {
     /// The table (VRF) that routes what comes in; the default one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vrf: Option<String>,
+    /// The interface whose addresses it borrows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unnumbered: Option<String>,
     /// The interface that everything received here leaves by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l2xc: Option<String>,

@@ -52,6 +52,7 @@ fn fit(config: &mut Config, step: &Step) -> Option<()> {
         }
         Step::SetL2xc { interface, from, to } => set(&mut interfaces.get_mut(interface)?.l2xc, from, to),
         Step::SetAcl { interface, from, to } => set(&mut interfaces.get_mut(interface)?.acl, from, to),
+        Step::SetUnnumbered { interface, from, to } => set(&mut interfaces.get_mut(interface)?.unnumbered, from, to),
         Step::SetUrpf { interface, from, to } => set(&mut interfaces.get_mut(interface)?.urpf, from, to),
         Step::SetSflow { interface, from, to } => set(&mut interfaces.get_mut(interface)?.sflow, from, to),
         Step::SetBond { interface, from, to } => set(&mut interfaces.get_mut(interface)?.bond, from, to),
@@ -169,6 +170,7 @@ impl Interface {
         Self {
             state: crate::model::AdminState::Down,
             addresses: std::collections::BTreeSet::new(),
+            unnumbered: None,
             l2xc: None,
             acl: crate::access_list::Binding::default(),
             urpf: None,

@@ -172,6 +172,7 @@ impl Dice {
         self.add_bridges(&mut config);
         cross_connect(&mut config, self.setting(0));
         self.add_bonds(&mut config);
+        self.borrow(&mut config);
         for (index, route) in self.routes.iter().enumerate() {
             let Some((first, second)) = *route else { continue };
             let vrf = self.vrf(first / 2);
@@ -211,6 +212,28 @@ impl Dice {
             let exact = interface.sub_interface().is_none_or(|sub| sub.encapsulation.exact_match);
             let free = interface.l2xc.is_none() && interface.bond.is_none() && !bridged.contains(name);
             interface.mpls = exact && free && self.setting(index % 16) >> 5 & 1 == 1;
+        }
+    }
+
+    /// Let an interface without addresses borrow those of the first that has some, in its table.
+    fn borrow(&self, config: &mut Config) {
+        let bridged: BTreeSet<String> = config.bridges.values().flat_map(|bridge| bridge.interfaces.iter().cloned()).collect();
+        let targets: BTreeSet<String> = config.interfaces.values().filter_map(|it| it.l2xc.clone()).collect();
+        let is_free = |name: &String, it: &Interface| {
+            let plain = it.addresses.is_empty()
+                && !it.is_loopback()
+                && !matches!(it.device, None | Some(Device::Pseudowire))
+                && it.l2xc.is_none()
+                && it.bond.is_none();
+            plain && !bridged.contains(name) && !targets.contains(name)
+        };
+        let free = config.interfaces.iter().find(|(name, it)| is_free(name, it));
+        let Some((name, vrf)) = free.map(|(name, it)| (name.clone(), it.vrf.clone())).filter(|_| self.setting(1).is_multiple_of(2)) else {
+            return;
+        };
+        let lender = config.interfaces.iter().find(|(_, it)| it.vrf == vrf && !it.addresses.is_empty()).map(|(lender, _)| lender.clone());
+        if let Some(interface) = config.interfaces.get_mut(&name) {
+            interface.unnumbered = lender;
         }
     }
 

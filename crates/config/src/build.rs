@@ -106,6 +106,7 @@ impl Candidate {
         let names: BTreeSet<String> = config.interfaces.keys().cloned().collect();
         for interface in config.interfaces.values_mut() {
             interface.l2xc.take_if(|target| !names.contains(target));
+            interface.unnumbered.take_if(|lender| !names.contains(lender));
         }
         for bridge in config.bridges.values_mut() {
             bridge.interfaces.retain(|member| names.contains(member));
@@ -235,6 +236,7 @@ fn interface(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> I
         device: node.value("device").and_then(device),
         mac: parsed(node, "mac"),
         vrf: text(node, "vrf"),
+        unnumbered: text(node, "unnumbered"),
         l2xc: text(node, "l2xc"),
         acl: node.value("acl").map(binding).unwrap_or_default(),
         urpf: word(node, "urpf"),
@@ -300,6 +302,7 @@ fn sub_interface(node: &Node<'_>, parent: &str, id: &str, mtu: u16, addresses: &
         description: text(node, "description"),
         mtu: number(node, "mtu").unwrap_or(mtu),
         state: word(node, "state").unwrap_or_default(),
+        unnumbered: text(node, "unnumbered"),
         l2xc: text(node, "l2xc"),
         mpls: truth(node, "mpls").unwrap_or_default(),
         addresses: own_addresses(node, SUB_INTERFACES, &name, addresses),

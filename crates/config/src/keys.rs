@@ -257,7 +257,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("interfaces.*.router-advertisements.managed", Truth, "false", "true", "Whether hosts are told to ask DHCPv6 for addresses."),
     key("interfaces.*.router-advertisements.other", Truth, "false", "true", "Whether hosts are told to ask DHCPv6 for other settings."),
     lacks("interfaces.*.lcp"),
-    lacks("interfaces.*.unnumbered"),
+    key("interfaces.*.unnumbered", InterfaceName, "", "xe1", "The interface whose addresses are borrowed, mostly a loopback: packets are routed here, and what is said from here is said from those, though its subnets are not on this link. Next hops and static neighbors name this interface and may have any address; neighbors of the borrowed subnets are learned. It has no addresses of its own, and both are in one table."),
     lacks("interfaces.*.device-type"),
     key("interfaces.*.sub-interfaces", SUB_INTERFACES, "{}", "{100: {addresses: [192.0.2.1/24]}}", "Sub-interfaces by number, 1 to 4294967295: each takes the frames with its tags and is an interface called `PARENT.NUMBER`, as `xe0.100`. An interface with sub-interfaces has no `l2xc` of its own."),
     key("interfaces.*.sub-interfaces.*", Section, "{}", "{addresses: [192.0.2.1/24]}", "One sub-interface."),
@@ -279,7 +279,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("interfaces.*.sub-interfaces.*.tag-rewrite.inner-dot1q", Whole(1, 4094), "", "400", "VLAN of an 802.1Q tag behind that one."),
     key("interfaces.*.sub-interfaces.*.mpls", Truth, "false", "true", "Whether labelled packets (MPLS) are taken here; needs `exact-match`."),
     lacks("interfaces.*.sub-interfaces.*.lcp"),
-    lacks("interfaces.*.sub-interfaces.*.unnumbered"),
+    key("interfaces.*.sub-interfaces.*.unnumbered", InterfaceName, "", "xe1", "The interface whose addresses are borrowed, as for interfaces."),
 
     key("loopbacks", LOOPBACKS, "{}", "{loop0: {addresses: [192.0.2.255/32]}}", "Interfaces with nothing behind them, `loop0` to `loop4095`: always up, and their addresses answer through every other interface."),
     key("loopbacks.*", Section, "{}", "{addresses: [192.0.2.255/32]}", "One loopback."),

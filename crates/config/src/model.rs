@@ -77,6 +77,17 @@ impl Config {
         }
     }
 
+    /// An interface as it takes part in routing: an unnumbered one with the addresses that it borrows, but for
+    /// link-local ones, which belong to a link.
+    #[must_use]
+    pub fn with_borrowed<'a>(&self, interface: &'a Interface) -> std::borrow::Cow<'a, Interface> {
+        let lender = interface.unnumbered.as_ref().and_then(|lender| self.interfaces.get(lender));
+        lender.map_or(std::borrow::Cow::Borrowed(interface), |lender| {
+            let addresses = lender.addresses.iter().filter(|net| !is_link_local(net.addr())).copied().collect();
+            std::borrow::Cow::Owned(Interface { addresses, ..interface.clone() })
+        })
+    }
+
     /// Names of interfaces that have nothing behind them.
     pub fn without_device(&self) -> impl Iterator<Item = &str> {
         self.interfaces.iter().filter(|(_, interface)| interface.device.is_none()).map(|(name, _)| name.as_str())
@@ -160,6 +171,9 @@ pub struct Interface {
     /// Own addresses with their subnets.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub addresses: BTreeSet<IpNet>,
+    /// The interface whose addresses it borrows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unnumbered: Option<String>,
     /// The interface that everything received here leaves by, unlooked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub l2xc: Option<String>,
@@ -247,6 +261,7 @@ impl Default for Interface {
             state: AdminState::Up,
             vrf: None,
             addresses: BTreeSet::new(),
+            unnumbered: None,
             l2xc: None,
             acl: Binding::default(),
             urpf: None,

@@ -148,6 +148,13 @@ impl Planner<'_> {
                     self.add(Step::SetL2xc { interface: name.clone(), from: Some(target.clone()), to: None });
                 }
             }
+            if let Some(lender) = &interface.unnumbered {
+                // It does not change its table while it borrows, and the lender may not.
+                let stays = wanted.is_some_and(|it| it.unnumbered.as_ref() == Some(lender) && it.vrf == interface.vrf);
+                if is_gone || !stays || gone.contains(lender.as_str()) {
+                    self.add(Step::SetUnnumbered { interface: name.clone(), from: Some(lender.clone()), to: None });
+                }
+            }
             let lasts = |name: &String| self.wanted.access_lists.contains_key(name);
             let acl = &interface.acl;
             let stays = wanted.filter(|_| !is_gone).is_some_and(|it| !it.acl.is_empty());
@@ -234,6 +241,7 @@ impl Planner<'_> {
         self.sync_link();
         self.sync_bonds();
         self.sync_addresses();
+        self.sync_unnumbered();
         self.sync_neighbors();
         self.sync_routes();
         self.sync_labels();
@@ -308,6 +316,16 @@ impl Planner<'_> {
             let missing: Vec<IpNet> = to.addresses.difference(&from.addresses).copied().collect();
             for address in missing {
                 self.add(Step::AddAddress { interface: name.clone(), address });
+            }
+        }
+    }
+
+    fn sync_unnumbered(&mut self) {
+        let wanted = self.wanted;
+        for (name, to) in &wanted.interfaces {
+            let from = self.model.interfaces.get(name).and_then(|it| it.unnumbered.clone());
+            if from != to.unnumbered {
+                self.add(Step::SetUnnumbered { interface: name.clone(), from, to: to.unnumbered.clone() });
             }
         }
     }
@@ -440,6 +458,8 @@ struct Ground<'a> {
     /// Subnets that keep at least one of their addresses.
     kept: Subnets<'a>,
     gone: &'a BTreeSet<&'a str>,
+    /// Interfaces that cease to borrow addresses, or borrow others'.
+    returned: BTreeSet<&'a str>,
     /// Tables that stay.
     tables: BTreeSet<&'a str>,
     /// The tables of the running interfaces.
@@ -452,8 +472,27 @@ impl<'a> Ground<'a> {
         let stays = |name: &str, it: &Interface, net: &IpNet| it.vrf.as_ref() == vrf(name) && it.addresses.contains(net);
         let kept = |name: &str, net: &IpNet| !gone.contains(name) && wanted.interfaces.get(name).is_some_and(|it| stays(name, it, net));
         let vrfs = running.interfaces.iter().map(|(name, it)| (name.as_str(), it.vrf.as_deref())).collect();
+        let keeps = |name: &str, it: &Interface, lender: &str| {
+            wanted.interfaces.get(name).is_some_and(|wanted| wanted.unnumbered.as_deref() == Some(lender) && wanted.vrf == it.vrf)
+                && !gone.contains(lender)
+                && wanted
+                    .interfaces
+                    .get(lender)
+                    .is_some_and(|it| running.interfaces.get(lender).is_some_and(|was| was.addresses == it.addresses))
+        };
+        let returned =
+            running.interfaces.iter().filter(|(name, it)| it.unnumbered.as_deref().is_some_and(|lender| !keeps(name, it, lender)));
+        let returned = returned.map(|(name, _)| name.as_str()).collect();
         let tables = running.vrfs.keys().filter(|name| wanted.vrfs.contains_key(*name)).map(String::as_str).collect();
-        Self { before: Subnets::of(running), after: Subnets::of(wanted), kept: Subnets::of_those(running, kept), gone, tables, vrfs }
+        Self {
+            before: Subnets::of(running),
+            after: Subnets::of(wanted),
+            kept: Subnets::of_those(running, kept),
+            gone,
+            returned,
+            tables,
+            vrfs,
+        }
     }
 
     /// Whether a running route may stay, or be changed in place, throughout the plan.
@@ -467,7 +506,7 @@ impl<'a> Ground<'a> {
         if let Some(table) = path.next_hop_table.as_deref() {
             return table == DEFAULT_TABLE || self.tables.contains(table);
         }
-        if path.interface.as_deref().is_some_and(|name| self.gone.contains(name)) {
+        if path.interface.as_deref().is_some_and(|name| self.gone.contains(name) || self.returned.contains(name)) {
             return false;
         }
         let before = carrier(&self.before, key, path);
@@ -494,7 +533,7 @@ impl<'a> Ground<'a> {
     fn keeps_neighbor(&self, key: &NeighborKey) -> bool {
         let (name, vrf) = (key.interface.as_str(), self.vrfs.get(key.interface.as_str()).copied().flatten());
         let carrier = |subnets: &Subnets<'a>| subnets.find(vrf, key.address, Some(name)).map(|(_, net)| net);
-        !self.gone.contains(name) && carrier(&self.before) == carrier(&self.kept)
+        !self.gone.contains(name) && !self.returned.contains(name) && carrier(&self.before) == carrier(&self.kept)
     }
 }
 

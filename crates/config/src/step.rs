@@ -174,6 +174,15 @@ pub enum Step {
         /// The address with its subnet.
         address: IpNet,
     },
+    /// Borrow the addresses of an interface, of another one, or of none any more.
+    SetUnnumbered {
+        /// Which interface.
+        interface: String,
+        /// The interface whose addresses it borrowed.
+        from: Option<String>,
+        /// The interface whose addresses it borrows from now on.
+        to: Option<String>,
+    },
     /// Change the interface that everything received leaves by.
     SetL2xc {
         /// Which interface.
@@ -498,6 +507,7 @@ impl Step {
             | Self::DeleteVrf { .. }
             | Self::SetVrf { to: None, .. }
             | Self::SetL2xc { to: None, .. }
+            | Self::SetUnnumbered { to: None, .. }
             | Self::SetPrefixList { to: None, .. }
             | Self::SetAccessList { to: None, .. }
             | Self::SetBond { to: None, .. }
@@ -533,6 +543,7 @@ impl Step {
             Self::DeleteVrf { .. } => "delete-vrf",
             Self::ChangeVrf { .. } => "change-vrf",
             Self::SetVrf { .. } => "set-vrf",
+            Self::SetUnnumbered { .. } => "set-unnumbered",
             Self::SetL2xc { .. } => "set-l2xc",
             Self::SetAcl { .. } => "set-acl",
             Self::SetPrefixList { .. } => "set-prefix-list",
@@ -582,6 +593,7 @@ impl Step {
             | Self::AddAddress { interface, .. }
             | Self::RemoveAddress { interface, .. }
             | Self::SetL2xc { interface, .. }
+            | Self::SetUnnumbered { interface, .. }
             | Self::SetAcl { interface, .. }
             | Self::SetBond { interface, .. }
             | Self::SetUrpf { interface, .. }
@@ -629,6 +641,7 @@ impl Step {
             Self::SetVrf { interface, from, to } => Self::SetVrf { interface, from: to, to: from },
             Self::AddAddress { interface, address } => Self::RemoveAddress { interface, address },
             Self::RemoveAddress { interface, address } => Self::AddAddress { interface, address },
+            Self::SetUnnumbered { interface, from, to } => Self::SetUnnumbered { interface, from: to, to: from },
             Self::SetL2xc { interface, from, to } => Self::SetL2xc { interface, from: to, to: from },
             Self::SetAcl { interface, from, to } => Self::SetAcl { interface, from: to, to: from },
             Self::SetPrefixList { name, from, to } => Self::SetPrefixList { name, from: to, to: from },
@@ -703,6 +716,9 @@ impl fmt::Display for Step {
             Self::AddAddress { interface, address } => write!(f, "add address {address} to interface {interface}"),
             Self::RemoveAddress { interface, address } => {
                 write!(f, "remove address {address} from interface {interface}")
+            }
+            Self::SetUnnumbered { interface, from, to } => {
+                write!(f, "set unnumbered of interface {interface}: {} -> {}", or(from, "none"), or(to, "none"))
             }
             Self::SetL2xc { interface, from, to } => {
                 write!(f, "set l2xc of interface {interface}: {} -> {}", or(from, "none"), or(to, "none"))

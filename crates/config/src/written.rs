@@ -112,6 +112,8 @@ struct Sub {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     addresses: BTreeSet<IpNet>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    unnumbered: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     l2xc: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tag_rewrite: Option<TagRewrite>,
@@ -121,19 +123,19 @@ struct Sub {
 
 impl Sub {
     fn of(interface: Interface, sub: &SubInterface, parent_mtu: u16) -> Self {
-        let Interface { description, mtu, state, addresses, l2xc, mpls, .. } = interface;
+        let Interface { description, mtu, state, addresses, unnumbered, l2xc, mpls, .. } = interface;
         let mtu = Some(mtu).filter(|mtu| *mtu != parent_mtu);
         let encapsulation = Some(sub.encapsulation).filter(|tags| *tags != Encapsulation::of_id(sub.id));
-        Self { description, mtu, state, encapsulation, addresses, l2xc, tag_rewrite: sub.tag_rewrite, mpls }
+        Self { description, mtu, state, encapsulation, addresses, unnumbered, l2xc, tag_rewrite: sub.tag_rewrite, mpls }
     }
 
     fn into_interface(self, parent: &str, id: u32, parent_mtu: u16) -> Interface {
-        let Self { description, mtu, state, encapsulation, addresses, l2xc, tag_rewrite, mpls } = self;
+        let Self { description, mtu, state, encapsulation, addresses, unnumbered, l2xc, tag_rewrite, mpls } = self;
         let encapsulation = encapsulation.unwrap_or_else(|| Encapsulation::of_id(id));
         let tag_rewrite = tag_rewrite.filter(|rewrite| !rewrite.is_usual(&encapsulation));
         let device = Some(Device::SubInterface(SubInterface { parent: parent.to_owned(), id, encapsulation, tag_rewrite }));
         let mtu = mtu.unwrap_or(parent_mtu);
-        Interface { description, device, mtu, state, addresses, l2xc, mpls, ..Interface::default() }
+        Interface { description, device, mtu, state, addresses, unnumbered, l2xc, mpls, ..Interface::default() }
     }
 }
 

@@ -144,6 +144,15 @@ impl Control {
                 self.refresh(interface);
                 Ok(())
             }
+            Step::SetUnnumbered { interface, to, .. } => {
+                self.refresh(interface);
+                if to.is_none() {
+                    let (index, mut deeds) = (self.index_of(interface), Vec::new());
+                    self.neighbors.forget(|place| place.interface == index, &mut deeds);
+                    self.carry_out(deeds);
+                }
+                Ok(())
+            }
             Step::SetBond { interface, from, .. } => {
                 self.refresh(interface);
                 if let Some(bond) = from {
@@ -452,6 +461,7 @@ impl Control {
 
     fn add_address(&mut self, name: &str, address: IpNet) -> Result<(), String> {
         self.refresh(name);
+        self.refresh_borrowers(name);
         let Some((index, glean, local)) = self.interfaces.get(name).map(|attached| (attached.index, attached.glean, attached.local)) else {
             return Err(format!("there is no interface {name}"));
         };
@@ -470,6 +480,7 @@ impl Control {
 
     fn remove_address(&mut self, name: &str, address: IpNet) {
         self.refresh(name);
+        self.refresh_borrowers(name);
         let (index, subnet) = (self.index_of(name), address.trunc());
         let table = self.table_of(index);
         let (mut shared, mut has_ipv6) = (false, false);
@@ -487,6 +498,13 @@ impl Control {
         if address.addr().is_ipv6() && !has_ipv6 {
             self.leave_subnet(table, index, link_local_subnet());
         }
+    }
+
+    /// Those who borrow addresses of an interface take over what it has now.
+    fn refresh_borrowers(&mut self, lender: &str) {
+        let borrows = |(name, it): (&String, &weir_config::Interface)| (it.unnumbered.as_deref() == Some(lender)).then(|| name.clone());
+        let borrowers: Vec<String> = self.config.interfaces.iter().filter_map(borrows).collect();
+        borrowers.iter().for_each(|name| self.refresh(name));
     }
 
     /// An interface has a subnet no more: who was learnt in it goes.

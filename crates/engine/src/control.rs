@@ -227,6 +227,7 @@ impl Control {
     pub(crate) fn refresh_alone(&mut self, name: &str) {
         let Some(attached) = self.interfaces.get(name) else { return };
         let Some(wanted) = self.config.interfaces.get(name) else { return };
+        let wanted = &self.config.with_borrowed(wanted).into_owned();
         let up = wanted.state == AdminState::Up;
         let bridge = self.bridge_of(name).map(|(bridge, input, role)| (bridge.to_owned(), input, role));
         let is_bvi = matches!(bridge, Some((.., BridgeRole::Bvi)));
@@ -277,8 +278,10 @@ impl Control {
         };
         let mac = wanted.mac.map_or(attached.mac, |mac| MacAddr(mac.0));
         let Own { four: own4, six: own6 } = own_addresses(wanted, mac);
-        if shares_its_link(wanted) {
-            self.claims.are(attached.index, &own6.iter().map(|(address, _)| *address).collect::<Vec<_>>());
+        if self.shares_its_link(name) {
+            // What is borrowed is asked about where it belongs.
+            let here = own6.iter().map(|(address, _)| *address).filter(|it| wanted.unnumbered.is_none() || it.is_unicast_link_local());
+            self.claims.are(attached.index, &here.collect::<Vec<_>>());
         }
         let claim = |address: Ipv6Addr| self.claims.get(attached.index, address);
         let free = own6.iter().filter(|(address, _)| claim(*address) == Claim::Free);
@@ -290,6 +293,7 @@ impl Control {
             table: self.place_of_vrf(wanted.vrf.as_deref()).unwrap_or(0),
             addresses: own4.into(),
             addresses6: free.map(|(address, len)| (u128::from(*address), *len)).collect(),
+            unnumbered: wanted.unnumbered.is_some(),
             advertises: wanted.router_advertisements.is_some(),
             urpf: wanted.urpf.map(reverse_path),
             tentative6: tentative.map(|(address, _)| u128::from(*address)).collect(),
@@ -320,6 +324,17 @@ impl Control {
             && let Err(error) = self.bind_all(&bridge)
         {
             tracing::error!("{name}: {error}");
+        }
+    }
+
+    /// Whether there may be others on the link, who could have one of our addresses: that of a sub-interface is its
+    /// parent's, that of a bond its members'.
+    fn shares_its_link(&self, name: &str) -> bool {
+        match self.config.interfaces.get(name).and_then(|interface| interface.device.as_ref()) {
+            Some(Device::AfXdp { .. } | Device::Tap { .. } | Device::Memif(_)) => true,
+            Some(Device::SubInterface(sub)) => self.shares_its_link(&sub.parent),
+            Some(Device::Bond(_)) => self.config.members_of(name).any(|(member, _)| self.shares_its_link(member)),
+            _ => false,
         }
     }
 
@@ -620,9 +635,4 @@ fn own_addresses(wanted: &weir_config::Interface, mac: MacAddr) -> Own {
 pub(crate) fn made_link_local(wanted: &weir_config::Interface, mac: MacAddr) -> Option<Ipv6Addr> {
     let given = wanted.addresses.iter().any(|net| is_link_local(net.addr()));
     (wanted.has_ipv6() && !given).then(|| Ipv6Addr::from(ipv6::link_local(mac)))
-}
-
-/// Whether there may be others on the link, who could have one of our addresses.
-fn shares_its_link(wanted: &weir_config::Interface) -> bool {
-    matches!(wanted.device, Some(Device::AfXdp { .. } | Device::Tap { .. } | Device::Memif(_)))
 }

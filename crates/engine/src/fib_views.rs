@@ -206,7 +206,7 @@ impl Control {
     pub(crate) fn all_addresses(&self, index: u32, wanted: &weir_config::Interface) -> Vec<IpNet> {
         let mut all: Vec<IpNet> = wanted.addresses.iter().copied().collect();
         let mac = self.tables.interface(index).map_or(MacAddr::ZERO, |interface| interface.mac);
-        let made = crate::control::made_link_local(wanted, mac);
+        let made = crate::control::made_link_local(&self.config.with_borrowed(wanted), mac);
         all.extend(made.and_then(|address| IpNet::new(address.into(), 64).ok()));
         all
     }

@@ -64,6 +64,9 @@ impl Control {
                 self.neighbors.unlearn(index, now, &mut deeds);
                 self.carry_out(deeds);
             }
+            if can {
+                self.claims.ask_again(index);
+            }
             self.set_paths_up(index, can);
         }
     }

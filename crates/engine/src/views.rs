@@ -611,6 +611,7 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
         tentative,
         duplicate,
         vrf: wanted.vrf.clone(),
+        unnumbered: wanted.unnumbered.clone(),
         l2xc: wanted.l2xc,
         sflow: wanted.sflow,
         rx: traffic(attached.counters.rx(), before.0),

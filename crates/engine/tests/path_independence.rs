@@ -49,7 +49,7 @@ fn some_file(random: &mut Random) -> String {
         let vrf = random.of(&["", "", "", "vrf: red, ", "vrf: blue, ", "urpf: strict, "]);
         let l3 = match random.next(6) {
             0 => format!("l2xc: e{}, ", random.next(6)),
-            1 => String::new(),
+            1 => random.of(&["", "unnumbered: loop0, ", "unnumbered: e0, "]).to_owned(),
             2 => format!("addresses: [ 10.{place}.0.1/24, 10.{place}.1.1/24 ], "),
             3 => format!("addresses: [ 10.{}.0.1/24 ], ", random.next(6)),
             4 => format!("addresses: [ 10.{place}.0.1/24, '2001:db8:{place}::{}/64' ], ", 1 + random.next(3)),
@@ -75,7 +75,8 @@ fn some_file(random: &mut Random) -> String {
     }
     text += "routes:\n";
     for number in 0..random.next(8) {
-        let via = match random.next(10) {
+        let via = match random.next(11) {
+            10 => format!("[ {{ next-hop: 30.0.0.{}, interface: e{} }} ]", 1 + random.next(3), random.next(6)),
             6 => "unreachable".to_owned(),
             7 => "prohibit".to_owned(),
             // Through another route, perhaps through itself.

@@ -88,7 +88,7 @@ impl ArpInput {
                 interface: interface.index,
                 address: Ipv4Addr::from(said.sender).into(),
                 mac: said.sender_mac,
-                to_us: ours,
+                to_us: ours && interface.covers(Ipv4Addr::from(said.sender).into()),
                 replaces: true,
             });
         }

@@ -196,6 +196,7 @@ impl NdInput {
             && interface.is_near(address.into())
             && self.is_news(cx, interface, Told::Heard, address.into(), mac, flags)
         {
+            let to_us = to_us && interface.covers(address.into());
             cx.event(Event::Heard { interface: interface.index, address: address.into(), mac, to_us, replaces });
         }
     }

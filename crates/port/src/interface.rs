@@ -277,6 +277,9 @@ pub struct Interface {
     /// Own IPv6 addresses of which is still being asked whether they are free (RFC 4862 section 5.4); they are
     /// not among `addresses6`.
     pub tentative6: Arc<[u128]>,
+    /// Whether the addresses are borrowed from another interface: then anybody may be behind this one, whatever their
+    /// subnets are.
+    pub unnumbered: bool,
     /// Whether this router advertises itself to hosts (RFC 4861 section 6.2), and so wants to hear who asks for
     /// routers.
     pub advertises: bool,
@@ -323,6 +326,7 @@ impl Interface {
             addresses: [].into(),
             addresses6: [].into(),
             tentative6: [].into(),
+            unnumbered: false,
             advertises: false,
             mpls: false,
             urpf: None,
@@ -383,13 +387,25 @@ impl Interface {
     /// The own IPv6 address to speak from to a neighbour at `address`: one of the same subnet.
     #[must_use]
     pub fn source_for6(&self, address: u128) -> Option<u128> {
-        self.addresses6.iter().find(|&&(own, len)| (own ^ address) & mask6(len) == 0).map(|&(own, _)| own)
+        let of_subnet = || self.addresses6.iter().find(|&&(own, len)| (own ^ address) & mask6(len) == 0);
+        of_subnet().or_else(|| self.addresses6.first().filter(|_| self.unnumbered)).map(|&(own, _)| own)
     }
 
     /// The own address to speak from to a neighbour at `address`.
     #[must_use]
     pub fn source_for(&self, address: u32) -> Option<u32> {
-        self.addresses.iter().find(|&&(own, len)| (own ^ address) & mask(len) == 0).map(|&(own, _)| own)
+        let of_subnet = || self.addresses.iter().find(|&&(own, len)| (own ^ address) & mask(len) == 0);
+        of_subnet().or_else(|| self.addresses.first().filter(|_| self.unnumbered)).map(|&(own, _)| own)
+    }
+
+    /// Whether `address` lies in a subnet of the interface, or of the one that it borrows from: who says to be there is
+    /// believed without having been asked for.
+    #[must_use]
+    pub fn covers(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => self.addresses.iter().any(|&(own, len)| (own ^ u32::from(address)) & mask(len) == 0),
+            IpAddr::V6(address) => self.addresses6.iter().any(|&(own, len)| (own ^ u128::from(address)) & mask6(len) == 0),
+        }
     }
 }
 

@@ -69,6 +69,7 @@ impl Router for OneInterface {
             tentative: Vec::new(),
             duplicate: Vec::new(),
             vrf: None,
+            unnumbered: None,
             l2xc: None,
             sflow: false,
             rx: Traffic::default(),

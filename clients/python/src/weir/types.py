@@ -1114,6 +1114,9 @@ class Interface:
     tentative: list[str] = field(default_factory=list)
     """Own addresses that are not used yet: whether somebody else has them is being asked (RFC 4862)."""
 
+    unnumbered: str | None = None
+    """The interface whose addresses it borrows."""
+
     vrf: str | None = None
     """The table (VRF) that routes what comes in; the default one when absent."""
 

@@ -97,6 +97,7 @@ pub(crate) fn interface(name: &str, index: u32) -> Interface {
         tentative: Vec::new(),
         duplicate: Vec::new(),
         vrf: None,
+        unnumbered: None,
         l2xc: None,
         sflow: true,
         rx: Traffic { packets: u64::MAX, bytes: 6400, unicast: 98, multicast: 1, broadcast: 1 },

@@ -24,12 +24,13 @@ fn run(config: &mut Config, steps: impl IntoIterator<Item = Step>) {
 /// Nothing names what is not there.
 fn hangs_in_the_air(config: &Config) -> Option<String> {
     let subnets = Subnets::of(config);
+    let borrows = |name: &str| config.interfaces.get(name).is_some_and(|it| it.unnumbered.is_some());
     for (key, via) in &config.routes {
         if key.vrf.as_ref().is_some_and(|vrf| !config.vrfs.contains_key(vrf)) {
             return Some(format!("route {key}: no such table"));
         }
         let is_lost = |path: &crate::model::Path| match path.next_hop_table.as_deref() {
-            None => carrier(&subnets, key, path).is_none(),
+            None => carrier(&subnets, key, path).is_none() && !path.interface.as_deref().is_some_and(borrows),
             Some(table) => table != DEFAULT_TABLE && !config.vrfs.contains_key(table),
         };
         if let Some(path) = via.paths().iter().find(|path| is_lost(path)) {
@@ -40,9 +41,13 @@ fn hangs_in_the_air(config: &Config) -> Option<String> {
         if interface.vrf.as_ref().is_some_and(|vrf| !config.vrfs.contains_key(vrf)) {
             return Some(format!("interface {name}: no such table"));
         }
+        if interface.unnumbered.as_ref().is_some_and(|lender| !config.interfaces.contains_key(lender)) {
+            return Some(format!("interface {name}: no such lender"));
+        }
     }
     let vrf = |name: &str| config.interfaces.get(name).and_then(|it| it.vrf.as_deref());
-    let reached = |key: &&NeighborKey| subnets.find(vrf(&key.interface), key.address, Some(&key.interface)).is_some();
+    let reached =
+        |key: &&NeighborKey| borrows(&key.interface) || subnets.find(vrf(&key.interface), key.address, Some(&key.interface)).is_some();
     let neighbor = config.neighbors.keys().find(|key| !reached(key));
     let target = config.interfaces.values().filter_map(|it| it.l2xc.as_ref()).find(|target| !config.interfaces.contains_key(*target));
     neighbor.map(|key| format!("neighbor {key:?}")).or_else(|| target.map(|target| format!("l2xc to {target}")))

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::Rules;
 use crate::build::{AddressItem, Candidate, LabelItem, NeighborItem, RouteItem};
 use crate::findings::{Segment, at};
-use crate::model::{Path, RouteKey, Via, is_link_local};
+use crate::model::{Interface, Path, RouteKey, Via, is_link_local};
 use crate::mpls::{DEFAULT_TABLE, TtlMode};
 use crate::subnets::Subnets;
 use crate::suggest::nearest;
@@ -24,6 +24,7 @@ impl Rules<'_, '_> {
         self.overlapping_subnets();
         self.advertisements();
         self.ways_back();
+        self.borrowers();
         let subnets = Subnets::of(&self.candidate.config);
         let candidate = self.candidate;
         let addresses = candidate.addresses.iter().filter(|it| !is_link_local(it.net.addr()));
@@ -120,10 +121,57 @@ impl Rules<'_, '_> {
         }
     }
 
+    /// Who borrows addresses is routed, has none itself, and borrows from one that has some, in the same table.
+    fn borrowers(&mut self) {
+        let candidate = self.candidate;
+        for (name, interface) in &candidate.config.interfaces {
+            if let Some(lender) = &interface.unnumbered {
+                let at = self.of_interface(name, "unnumbered");
+                self.borrower(name, interface, lender, &at);
+            }
+        }
+    }
+
+    fn borrower(&mut self, name: &str, interface: &Interface, lender: &str, at: &[Segment<'_>]) {
+        if !self.interface_exists(lender, at) {
+            return;
+        }
+        let config = &self.candidate.config;
+        let Some(other) = config.interfaces.get(lender) else { return };
+        let elsewhere = config.bridges.values().any(|bridge| bridge.interfaces.contains(name))
+            || config.interfaces.values().any(|it| it.l2xc.as_deref() == Some(name));
+        let (message, help) = match () {
+            () if lender == name => (format!("interface `{name}` borrows from itself"), "name another interface, mostly a loopback"),
+            () if other.unnumbered.is_some() => {
+                (format!("interface `{lender}` borrows its addresses, too"), "name the interface that has the addresses")
+            }
+            () if !interface.addresses.is_empty() => {
+                (format!("interface `{name}` borrows addresses and has some"), "remove its `addresses`, or `unnumbered`")
+            }
+            () if interface.l2xc.is_some() || interface.bond.is_some() || elsewhere => (
+                format!("interface `{name}` borrows addresses and is not routed"),
+                "remove `unnumbered`, or what takes its packets elsewhere",
+            ),
+            () if interface.vrf != other.vrf => {
+                (format!("interface `{name}` is in another table than `{lender}`"), "give both the same `vrf`")
+            }
+            () if other.addresses.is_empty() && !self.findings.any_broken("interfaces.*.addresses") => {
+                let message = format!("interface `{lender}` has no address to borrow");
+                return self.warning(at, message, "nothing is routed here", format!("give `{lender}` one"));
+            }
+            () => return,
+        };
+        self.error(at, message, "", help.into());
+    }
+
     /// Only what is routed has a way back.
     fn ways_back(&mut self) {
         for (name, interface) in &self.candidate.config.interfaces {
-            if interface.urpf.is_some() && interface.addresses.is_empty() && !self.findings.any_broken("interfaces.*.addresses") {
+            if interface.urpf.is_some()
+                && interface.addresses.is_empty()
+                && interface.unnumbered.is_none()
+                && !self.findings.any_broken("interfaces.*.addresses")
+            {
                 let at = at!["interfaces", name.as_str(), "urpf"];
                 let message = format!("`urpf` has no effect on interface `{name}`, which routes nothing");
                 self.warning(at, message, "", "give it `addresses`, or take `urpf` out".into());
@@ -333,6 +381,16 @@ impl Rules<'_, '_> {
         {
             let help = "name the address of the router at the other end".to_owned();
             return self.error(at, format!("the {what} {address} is the own address of interface `{name}`"), "", help);
+        }
+        // Behind an interface that borrows its addresses there may be anybody.
+        if let Some(borrower) = interface.and_then(|name| self.candidate.config.interfaces.get(name)).filter(|it| it.unnumbered.is_some()) {
+            let all = self.candidate.config.with_borrowed(borrower);
+            if !all.addresses.iter().any(|net| net.addr().is_ipv4() == address.is_ipv4()) && ground.known {
+                let version = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+                let message = format!("the {what} {address} is behind an interface that borrows no {version} address");
+                self.error(at, message, "", format!("give the interface that it borrows from an {version} address"));
+            }
+            return;
         }
         let Some((owner, net)) = ground.subnets.find(vrf, address, interface) else {
             if ground.known {

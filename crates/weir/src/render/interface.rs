@@ -66,8 +66,11 @@ pub(crate) fn addresses(reply: &Interfaces, screen: &Screen) -> String {
         if let Some(peer) = &interface.l2xc {
             line(format!("cross-connected to {peer}"));
         }
+        if let Some(lender) = &interface.unnumbered {
+            line(format!("unnumbered, as {lender}"));
+        }
         interface.addresses.iter().for_each(|address| line(address_of(interface, address)));
-        if interface.l2xc.is_none() && interface.addresses.is_empty() {
+        if interface.l2xc.is_none() && interface.addresses.is_empty() && interface.unnumbered.is_none() {
             line("none".to_owned());
         }
     }
@@ -105,6 +108,9 @@ fn one(interface: &Interface, screen: &Screen) -> String {
     }
     if let Some(vrf) = &interface.vrf {
         line("vrf", vrf.clone());
+    }
+    if let Some(lender) = &interface.unnumbered {
+        line("unnumbered", format!("as {lender}"));
     }
     for address in &interface.addresses {
         line("address", address_of(interface, address));

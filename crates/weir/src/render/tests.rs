@@ -121,6 +121,7 @@ fn interface(name: &str) -> Interface {
         tentative: Vec::new(),
         duplicate: Vec::new(),
         vrf: None,
+        unnumbered: None,
         l2xc: None,
         sflow: true,
         rx: Traffic { packets: 100, bytes: 6400, unicast: 97, multicast: 1, broadcast: 2 },
