@@ -129,6 +129,52 @@ struct End<'a> {
     pseudowire: &'a Pseudowire,
     /// The labels of all frames, when there is one path.
     only: Option<&'a Labelled>,
+    /// What stands before most of them.
+    ready: Option<Ready>,
+}
+
+/// Bytes of most headers: an Ethernet header, three labels and a control word fit.
+const READY: usize = 32;
+
+/// A header made beforehand, but for its addresses, for frames of class 0: written in one step, since its end is where
+/// the frame begins.
+#[derive(Clone, Copy)]
+struct Ready {
+    bytes: [u8; READY],
+    len: usize,
+}
+
+impl Ready {
+    /// `None` when it is longer than that, or differs from frame to frame.
+    fn new(pseudowire: &Pseudowire, labelled: &Labelled) -> Option<Ready> {
+        let labels = labelled.bytes();
+        let len = header_bytes(pseudowire, labelled);
+        let mut bytes = [0; READY];
+        let header = bytes.get_mut(READY.checked_sub(len)?..).filter(|_| labelled.entropy().is_none())?;
+        header.get_mut(ETHERNET - 2..ETHERNET)?.copy_from_slice(&EtherType::MPLS.0.to_be_bytes());
+        let fields = Fields { ttl: labelled.ttl, class: 0, bottom: true, swapped: false, entropy: 0 };
+        write_entries(header.get_mut(ETHERNET..ETHERNET + labels)?, labelled, fields);
+        Some(Ready { bytes, len })
+    }
+
+    /// Puts the header in front of a frame; `false`, and nothing is done, when there is no room for it.
+    #[inline(always)]
+    fn put(&self, packet: &mut Pkt, (start, end): ([u8; 8], [u8; 4])) -> bool {
+        let Some(place) = packet.push_front(READY).and_then(|frame| frame.first_chunk_mut::<READY>()) else { return false };
+        *place = self.bytes;
+        let _ = packet.pull_front(READY - self.len);
+        if let Some(addresses) = packet.data_mut().first_chunk_mut::<12>() {
+            addresses[..8].copy_from_slice(&start);
+            addresses[8..].copy_from_slice(&end);
+        }
+        true
+    }
+}
+
+/// Bytes of everything that stands before a frame.
+#[inline(always)]
+fn header_bytes(pseudowire: &Pseudowire, labelled: &Labelled) -> usize {
+    ETHERNET + labelled.bytes() + if pseudowire.control_word { CONTROL_WORD } else { 0 }
 }
 
 /// The pseudowire of the frames at hand.
@@ -152,7 +198,8 @@ impl<'a> Exit<'a> {
         let interface = self.tables.interface(index).filter(|interface| interface.can_send);
         self.end = interface.and_then(|interface| {
             let pseudowire = interface.pseudowire.as_ref()?;
-            Some(End { interface, pseudowire, only: self.nexthops.only_labelled(pseudowire.group) })
+            let only = self.nexthops.only_labelled(pseudowire.group);
+            Some(End { interface, pseudowire, only, ready: only.and_then(|labelled| Ready::new(pseudowire, labelled)) })
         });
     }
 
@@ -169,7 +216,7 @@ impl<'a> Exit<'a> {
         if packet.aux() != self.index {
             self.turn_to(packet.aux());
         }
-        let Some(end) = self.end else { return Err(DropReason::TxDown.into()) };
+        let Some(end) = &self.end else { return Err(DropReason::TxDown.into()) };
         if packet.len() < ETHERNET {
             return Err(DropReason::TooShort.into());
         }
@@ -188,7 +235,13 @@ impl<'a> Exit<'a> {
         }
         let frame_bytes = packet.total_len();
         let (groups, everybody) = (packet.flags().any(Flags::MULTICAST), packet.flags().any(Flags::BROADCAST));
-        wrap(packet, end.pseudowire, labelled, addresses)?;
+        if frame_bytes + header_bytes(end.pseudowire, labelled) > below.longest_frame() {
+            return Err(DropReason::FrameTooLong.into());
+        }
+        let class = priority(packet.data());
+        if !(class == 0 && end.ready.as_ref().is_some_and(|ready| ready.put(packet, addresses))) {
+            wrap(packet, end.pseudowire, labelled, class, addresses)?;
+        }
         self.sent.packets += 1;
         self.sent.bytes += frame_bytes as u64;
         self.sent.multicast += u64::from(groups);
@@ -224,15 +277,17 @@ fn choose<'a>(nexthops: NexthopView<'a>, group: u32, packet: &Pkt) -> Result<&'a
 }
 
 /// Puts everything in front of a frame.
-#[inline(always)]
-fn wrap(packet: &mut Pkt, pseudowire: &Pseudowire, labelled: &Labelled, (start, end): ([u8; 8], [u8; 4])) -> Result<(), DropReason> {
-    let labels = labelled.bytes();
-    let header = ETHERNET + labels + if pseudowire.control_word { CONTROL_WORD } else { 0 };
-    if packet.total_len() + header > labelled.below.longest_frame() {
-        return Err(DropReason::FrameTooLong);
-    }
+#[inline(never)]
+fn wrap(
+    packet: &mut Pkt,
+    pseudowire: &Pseudowire,
+    labelled: &Labelled,
+    class: u8,
+    (start, end): ([u8; 8], [u8; 4]),
+) -> Result<(), DropReason> {
+    let (labels, header) = (labelled.bytes(), header_bytes(pseudowire, labelled));
     let hash = if labelled.entropy().is_some() { entropy(bond_hash(Layers::L34, packet.data())) } else { 0 };
-    let fields = Fields { ttl: labelled.ttl, class: priority(packet.data()), bottom: true, swapped: false, entropy: hash };
+    let fields = Fields { ttl: labelled.ttl, class, bottom: true, swapped: false, entropy: hash };
     let Some((ethernet, rest)) = packet.push_front(header).and_then(|frame| frame.split_first_chunk_mut::<ETHERNET>()) else {
         return Err(DropReason::NoHeadroom);
     };
