@@ -37,6 +37,7 @@ mod rib;
 mod router;
 mod routing;
 mod sflow;
+mod sflow_reports;
 mod sub_interfaces;
 mod trace;
 mod trial;

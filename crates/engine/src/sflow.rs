@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use weir_config::SflowEncoding;
@@ -226,6 +227,7 @@ fn agent_config(config: &weir_config::Sflow, agent: Option<IpAddr>) -> AgentConf
         polling_intervals: BTreeMap::new(),
         drop_limit: config.drop_limit,
         collectors: config.collectors.iter().map(destination).collect(),
+        host: Some(PathBuf::from("/")),
     }
 }
 

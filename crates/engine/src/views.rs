@@ -12,7 +12,6 @@ use weir_fib::NeighborState;
 use weir_graph::{DropReason, Severity};
 use weir_port::Source;
 use weir_port::interface::DirectionSums;
-use weir_telemetry::agent::InterfaceReport;
 
 use crate::control::{Attached, Control};
 use crate::router::Router;
@@ -32,17 +31,17 @@ pub(crate) struct Baselines {
 type Reply<T> = Result<T, ApiError>;
 
 /// One drop counter with its owner.
-struct Drop {
+pub(crate) struct Drop {
     worker: usize,
     /// 0 for packets of interfaces that are gone.
-    interface: u32,
+    pub(crate) interface: u32,
     place: usize,
-    count: u64,
+    pub(crate) count: u64,
 }
 
 impl Control {
     /// Every drop counter that is not 0.
-    fn drops(&self) -> Vec<Drop> {
+    pub(crate) fn drops(&self) -> Vec<Drop> {
         let places = self.drop_map.pairs().len();
         let mut all = Vec::new();
         for (worker, handle) in self.workers.iter().enumerate() {
@@ -67,7 +66,7 @@ impl Control {
 }
 
 /// Frames that driver and kernel lost before a worker saw them.
-fn missed(attached: &Attached) -> u64 {
+pub(crate) fn missed(attached: &Attached) -> u64 {
     const LOST: [&str; 4] = ["rx_dropped", "rx_ring_full", "rx_bad_descriptors", "rx_runts"];
     let counters = attached.port.as_ref().map_or_else(Vec::new, |port| port.counters());
     let ours = counters.iter().filter(|counter| matches!(counter.source, Source::Driver | Source::Xdp));
@@ -95,38 +94,6 @@ fn traffic(now: DirectionSums, before: DirectionSums) -> weir_api::Traffic {
 impl Router {
     fn baselines(&self) -> std::sync::MutexGuard<'_, Baselines> {
         self.0.baselines.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// What the sFlow agent reports of each interface.
-    pub(crate) fn reports(&self) -> Vec<InterfaceReport> {
-        let control = self.control();
-        let drops = control.drops();
-        let report = |(name, attached): (&String, &Attached)| {
-            let wanted = control.config.interfaces.get(name);
-            let (rx, tx) = (attached.counters.rx(), attached.counters.tx());
-            let discards = drops.iter().filter(|drop| drop.interface == attached.index).map(|drop| drop.count).sum();
-            InterfaceReport {
-                ifindex: attached.index,
-                name: name.clone(),
-                sampled: wanted.is_some_and(|wanted| wanted.sflow),
-                speed: attached.link.speed,
-                admin_up: wanted.is_some_and(|wanted| wanted.state == AdminState::Up),
-                oper_up: attached.link.up,
-                in_octets: rx.bytes,
-                in_unicast: rx.unicast,
-                in_multicast: rx.multicast,
-                in_broadcast: rx.broadcast,
-                in_discards: discards,
-                in_errors: missed(attached),
-                out_octets: tx.bytes,
-                out_unicast: tx.unicast,
-                out_multicast: tx.multicast,
-                out_broadcast: tx.broadcast,
-                out_discards: 0,
-                out_errors: 0,
-            }
-        };
-        control.interfaces.iter().map(report).collect()
     }
 
     /// The balance of packets since the start; exact once the router is stopped.

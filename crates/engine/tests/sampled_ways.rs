@@ -44,23 +44,22 @@ struct Told {
 }
 
 fn read(told: &mut Told, bytes: &[u8]) {
-    let body_word = |body: &[u8], at: usize| u32::from_be_bytes(body[at * 4..at * 4 + 4].try_into().unwrap());
     for sample in Datagram::decode(bytes).unwrap().samples().map(Result::unwrap) {
         match sample {
             Sample::Flow(_, flow, records) => {
                 let Port { format, value } = flow.output;
                 *told.outputs.entry((format, value)).or_default() += 1;
                 for record in records.map(Result::unwrap) {
-                    if let FlowRecord::Unknown(opaque) = record
+                    if let FlowRecord::Other(opaque) = record
                         && opaque.format == DataFormat::EXTENDED_ROUTER
                     {
                         *told.hops.entry(opaque.body.to_vec()).or_default() += 1;
                     }
                 }
             }
-            Sample::Unknown(opaque) if opaque.format == DataFormat::DISCARDED_PACKET => {
-                *told.discards.entry(body_word(opaque.body, 6)).or_default() += 1;
-                told.dropped = body_word(opaque.body, 3);
+            Sample::Discard(discard, _) => {
+                *told.discards.entry(discard.reason).or_default() += 1;
+                told.dropped = discard.drops;
             }
             _ => {}
         }

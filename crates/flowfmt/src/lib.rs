@@ -2,7 +2,7 @@
 //!
 //! * [`sflow`]: sFlow version 5, both ways. The agent of the router encodes it without allocating;
 //!   `weir sflow decode` reads anybody's and prints it as sflowtool does.
-//!
+//! * [`netflow5`]: NetFlow version 5 out of sFlow.
 //! * [`ipfix`]: IPFIX, NetFlow versions 9 and 5, both ways. The exporter encodes it; `weir flow decode` reads
 //!   anybody's and prints it as JSON or as nfdump does.
 //!
@@ -12,4 +12,5 @@
 #![forbid(unsafe_code)]
 
 pub mod ipfix;
+pub mod netflow5;
 pub mod sflow;

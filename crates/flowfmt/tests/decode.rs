@@ -27,7 +27,7 @@ fn everything() -> Vec<u8> {
          00000001 00000040 00000009 02fffffe 00002710 000186a0 00000002 3fffffff 40000102 00000001 {RAW} \
          00000003 0000005c 0000000a 00000000 80000001 ffffffff 00000000 00000001 \
              00000000 00000003 00000002 00000005 00000002 {RAW} 0113d001 00000008 01020304 05060708 \
-         00000005 00000008 11111111 22222222 \
+         00001005 00000008 11111111 22222222 \
          00000002 0000006c 00000005 00000003 00000001 {COUNTERS} \
          00000004 00000084 00000006 00000000 00000003 00000002 {COUNTERS} 000003ed 0000000c 00000005 7865302f 31000000"
     ))
@@ -45,6 +45,7 @@ fn walk(bytes: &[u8]) -> (usize, usize, Vec<DecodeError>) {
         let results: Vec<Option<DecodeError>> = match sample {
             Ok(Sample::Flow(_, _, records)) => records.map(Result::err).collect(),
             Ok(Sample::Counters(_, _, records)) => records.map(Result::err).collect(),
+            Ok(Sample::Discard(_, records)) => records.map(Result::err).collect(),
             Ok(_) => vec![],
             Err(error) => {
                 errors.push(error);
@@ -81,11 +82,14 @@ fn every_known_sample_is_read() {
     assert_eq!((flow.sequence, flow.rate, flow.pool, flow.drops), (10, u32::MAX, 0, 1));
     assert_eq!(flow.source, Source { class: 0, index: 0x8000_0001 });
     assert_eq!((flow.input, flow.output), (Port::interface(3), Port::multiple(5)));
-    let unknown = Opaque { format: DataFormat { enterprise: 4413, format: 1 }, length: 8, body: &[1, 2, 3, 4, 5, 6, 7, 8] };
-    assert_eq!(records.collect::<Vec<_>>(), [Ok(FlowRecord::RawHeader(raw)), Ok(FlowRecord::Unknown(unknown))]);
+    // Datagram's header, the first sample, this one.
+    let records_end = 28 + (8 + 0x40) + (8 + 0x5c);
+    let unknown =
+        Opaque { format: DataFormat { enterprise: 4413, format: 1 }, length: 8, body: &[1, 2, 3, 4, 5, 6, 7, 8], offset: records_end - 8 };
+    assert_eq!(records.collect::<Vec<_>>(), [Ok(FlowRecord::RawHeader(raw)), Ok(FlowRecord::Other(unknown))]);
 
     let Sample::Unknown(unknown) = samples[2] else { panic!("{:?}", samples[2]) };
-    assert_eq!((unknown.format, unknown.length), (DataFormat::standard(5), 8));
+    assert_eq!((unknown.format, unknown.length), (DataFormat { enterprise: 1, format: 5 }, 8));
 
     let Sample::Counters(format, sample, records) = samples[3] else { panic!("{:?}", samples[3]) };
     assert_eq!((format, sample.sequence, sample.source), (DataFormat::COUNTERS_SAMPLE, 5, Source::interface(3)));

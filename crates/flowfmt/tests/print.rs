@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;
 use weir_flowfmt::sflow::decode_datagram_to;
-use weir_flowfmt::sflow::encode::{CounterRecord, DatagramBuilder, Encoding, Fit};
+use weir_flowfmt::sflow::encode::{CounterRecord, DatagramBuilder, Encoding, Fit, FlowRecord};
 use weir_flowfmt::sflow::print::{Format, PrintError};
-use weir_flowfmt::sflow::{CountersSample, Source};
+use weir_flowfmt::sflow::{CountersSample, FlowSample, Port, RawHeader, Source};
 
 const COLLECTOR_SAW: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 99));
 
@@ -20,7 +20,7 @@ fn datagrams() -> Vec<Vec<u8>> {
 }
 
 /// What is printed, and whether the datagram was sound.
-fn print(format: Format, datagram: &[u8]) -> (String, Option<String>) {
+fn print(format: Format<'_>, datagram: &[u8]) -> (String, Option<String>) {
     let mut output = Vec::new();
     let result = decode_datagram_to(&mut output, format, COLLECTOR_SAW, 0, datagram);
     (String::from_utf8(output).unwrap(), result.err().map(|error| error.to_string()))
@@ -44,6 +44,199 @@ fn each_format_is_what_sflowtool_prints() {
             assert_eq!(printed, expected, "{format:?}, line {}", number + 1);
         }
         assert_eq!(printed.len(), expected.len(), "{format:?}");
+    }
+}
+
+/// Datagrams with every record that sflowtool knows.
+fn records() -> Vec<Vec<u8>> {
+    include_str!("sflowtool/records.hex").lines().map(hex).collect()
+}
+
+/// Line by line, so that the first difference is seen.
+fn same(printed: &str, expected: &str) {
+    for (number, (printed, expected)) in printed.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(printed, expected, "line {}", number + 1);
+    }
+    assert_eq!(printed.trim_end().len(), expected.trim_end().len());
+}
+
+#[test]
+fn each_record_is_what_sflowtool_prints() {
+    let columns: Vec<String> = COLUMNS.split(',').map(str::to_owned).collect();
+    let formats = [
+        (Format::Text, include_str!("sflowtool/records.txt")),
+        (Format::Json, include_str!("sflowtool/records.json.txt")),
+        (Format::Columns(&columns), include_str!("sflowtool/columns.txt")),
+    ];
+    for (format, expected) in formats {
+        let mut printed = String::new();
+        for datagram in records() {
+            let (output, error) = print(format, &datagram);
+            assert_eq!(error, None, "{output}");
+            printed += &output;
+        }
+        // Behind each MAC of a list sflowtool has a space.
+        same(&printed, &expected.replace("\" ,", "\",").replace("\" ]", "\"]"));
+    }
+    let last = records().pop().unwrap();
+    same(&print(Format::PrettyJson, &last).0, include_str!("sflowtool/pretty.txt"));
+}
+
+const COLUMNS: &str = "srcIP,dstIP,inputPort,ifName,nextHop,in_vlan,unixSecondsUTC,agent,discardReason,\
+    discarded_srcIP,hostname,cpu_load_one,dst_as_path,tunnel_ipv4_in_srcIP,headerBytes";
+
+#[test]
+fn lines_for_grep_say_where_they_stand() {
+    let last = records().pop().unwrap();
+    let (text, _) = print(Format::Text, &last);
+    let (grep, _) = print(Format::Grep, &last);
+    assert_eq!(text.lines().count(), grep.lines().count());
+    let start = "1970-01-01T00:00:00+0000 192.0.2.1 7 258 ";
+    for (plain, placed) in text.lines().zip(grep.lines()) {
+        assert!(placed.starts_with(start) && placed.ends_with(&format!(" {plain}")), "{placed}");
+    }
+    for line in
+        ["0:0 0:0 0:0 datagramVersion 5", "0:3 0:3 0:1 srcIP 192.0.2.1", "0:3 0:3 0:1002 nextHop 192.0.2.254", "0:3 0:4 0:1005 ifName xe0"]
+    {
+        assert_eq!(grep.lines().filter(|placed| placed.strip_prefix(start) == Some(line)).count(), 1, "{line} in {grep}");
+    }
+}
+
+#[test]
+fn columns_with_commas_are_quoted() {
+    let mut builder = DatagramBuilder::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, Encoding::Expanded);
+    let sample = CountersSample { sequence: 1, source: Source::interface(1) };
+    assert_eq!(builder.counters_sample(&sample, &[CounterRecord::PortName("a,\"b\"\n")]), Ok(Fit::Added));
+    let (line, _) = print(Format::Columns(&["agent".into(), "ifName".into()]), builder.finish(1, 1));
+    assert_eq!(line, "127.0.0.1,\"a,\"\"b\"\"\\u{a}\"\n");
+}
+
+/// Text of the fields, and remarks left out.
+fn fields<'a>(text: &'a str, names: &[&str]) -> Vec<&'a str> {
+    text.lines().filter(|line| names.iter().any(|name| line.starts_with(&format!("{name} ")))).collect()
+}
+
+fn sampled(protocol: u32, header: &str) -> String {
+    let mut builder = DatagramBuilder::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, Encoding::Expanded);
+    let port = Port::interface(1);
+    let sample = FlowSample { sequence: 1, source: Source::interface(1), rate: 1, pool: 1, drops: 0, input: port, output: port };
+    let header = hex(&header.replace(' ', ""));
+    let raw = RawHeader { protocol, frame_length: 200, stripped: 4, header: &header };
+    assert_eq!(builder.flow_sample(&sample, &[FlowRecord::RawHeader(raw)]), Ok(Fit::Added));
+    let (text, error) = print(Format::Text, builder.finish(1, 1));
+    assert_eq!(error, None);
+    text
+}
+
+const MACS: &str = "020000000002 020000000001";
+const V4: &str = "4500 0020 0000 4000 40 11 0000 c0000201 c6336402";
+const V6: &str = "60000000 000c 11 40 20010db8000000000000000000000001 20010db8000000000000000000000002";
+const UDP: &str = "1389 18c7 000c 0000 deadbeef";
+
+#[test]
+fn labels_sessions_and_tunnels_are_looked_behind() {
+    // 16.3.0.63 and 17.0.1.64, then IPv4.
+    let text = sampled(1, &format!("{MACS} 8847 0001063f 00011140 {V4} {UDP}"));
+    assert_eq!(
+        fields(&text, &["MPLS_stack", "srcIP", "UDPDstPort", "IPSize"]),
+        ["MPLS_stack 16.3.0.63-17.0.1.64", "IPSize 174", "srcIP 192.0.2.1", "UDPDstPort 6343",]
+    );
+    let text = sampled(13, &format!("00011140 {V6} {UDP}"));
+    assert_eq!(
+        fields(&text, &["MPLS_stack", "srcIP6", "NO_DECODE"]),
+        ["MPLS_stack 17.0.1.64", "srcIP6 2001:0db8:0000:0000:0000:0000:0000:0001",]
+    );
+    let text = sampled(1, &format!("{MACS} 8864 1100 002a 0022 0021 {V4} {UDP}"));
+    assert_eq!(fields(&text, &["PPPoE_session", "srcIP", "UDPSrcPort"]), ["PPPoE_session 42", "srcIP 192.0.2.1", "UDPSrcPort 5001"]);
+    // GRE with checksum, key and sequence; IPv6 inside.
+    let gre = V4.replacen("40 11", "40 2f", 1);
+    let text = sampled(11, &format!("{gre} b000 86dd 00000000 0000002a 00000001 {V6} {UDP}"));
+    assert_eq!(
+        fields(&text, &["srcIP", "GRE_protocol", "GRE_key", "inner_srcIP6", "inner_UDPDstPort"]),
+        [
+            "srcIP 192.0.2.1",
+            "GRE_protocol 34525",
+            "GRE_key 42",
+            "inner_srcIP6 2001:0db8:0000:0000:0000:0000:0000:0001",
+            "inner_UDPDstPort 6343",
+        ]
+    );
+    // VXLAN in IPv4: Ethernet, a tag, IPv4 inside; and GRE inside of that.
+    let text =
+        sampled(1, &format!("{MACS} 0800 {V4} c000 12b5 0040 0000 08000000 00303900 {MACS} 8100 0064 0800 {gre} 0000 0800 {V4} {UDP}"));
+    assert_eq!(
+        fields(&text, &["UDPDstPort", "VXLAN_VNI", "inner_decodedVLAN", "inner_srcIP", "inner_GRE_protocol", "inner2_srcIP"]),
+        [
+            "UDPDstPort 4789",
+            "VXLAN_VNI 12345",
+            "inner_decodedVLAN 100",
+            "inner_srcIP 192.0.2.1",
+            "inner_GRE_protocol 2048",
+            "inner2_srcIP 192.0.2.1",
+        ]
+    );
+    // Pseudowire with a control word, and IPv4 in IPv6.
+    let text = sampled(1, &format!("{MACS} 8847 00011140 00000000 {MACS} 0800 {V4} {UDP}"));
+    assert_eq!(
+        fields(&text, &["MPLS_stack", "srcIP", "inner_srcMAC", "inner_srcIP"]),
+        ["MPLS_stack 17.0.1.64", "inner_srcMAC 020000000001", "inner_srcIP 192.0.2.1",]
+    );
+    let text = sampled(12, &format!("{} {V4} {UDP}", V6.replacen("11 40", "04 40", 1)));
+    assert_eq!(fields(&text, &["srcIP6", "inner_srcIP"]), ["srcIP6 2001:0db8:0000:0000:0000:0000:0000:0001", "inner_srcIP 192.0.2.1"]);
+}
+
+#[test]
+fn tunnels_without_end_end() {
+    let nested = V4.replacen("40 11", "40 04", 1).repeat(9);
+    let text = sampled(11, &nested);
+    assert_eq!(text.lines().filter(|line| line.contains("srcIP ")).count(), 5);
+    // A label stack without a bottom, and of more labels than anybody has.
+    let text = sampled(13, &"00011040".repeat(40));
+    assert_eq!(fields(&text, &["MPLS_stack"])[0].split('-').count(), 8);
+}
+
+/// What sflowtool prints for datagrams of versions 2 and 4, but for what the two versions have no name
+/// for in version 5.
+#[test]
+fn the_old_versions_have_the_same_content() {
+    for (datagram, expected) in include_str!("sflowtool/old.hex")
+        .lines()
+        .zip(include_str!("sflowtool/old.txt").split_inclusive("endDatagram   =================================\n"))
+    {
+        let (text, error) = print(Format::Text, &hex(datagram));
+        assert_eq!(error, None);
+        let only_there = ["statsSamplingInterval", "counterBlockVersion", "dst_as_path_len"];
+        let only_here = [
+            "agentSubId",
+            "flowBlock_tag",
+            "counterBlock_tag",
+            "strippedBytes",
+            "bgp_nexthop",
+            "src_user_charset",
+            "dst_user_charset",
+            "BGP_localpref 0",
+        ];
+        let without = |text: &str, names: &[&str]| {
+            let mut lines: Vec<String> =
+                text.lines().filter(|line| !names.iter().any(|name| line.starts_with(name))).map(str::to_owned).collect();
+            // Version 2's path stands behind its ends there.
+            lines.sort_unstable();
+            lines
+        };
+        assert_eq!(without(&text, &only_here), without(expected, &only_there));
+    }
+}
+
+#[test]
+fn old_datagrams_that_end_early_keep_what_came_before() {
+    for datagram in include_str!("sflowtool/old.hex").lines().map(hex) {
+        let whole = print(Format::Text, &datagram).0.matches("startSample").count();
+        assert_eq!(whole, 4);
+        for len in 0..datagram.len() {
+            let (text, error) = print(Format::Text, &datagram[..len]);
+            assert!(error.is_some(), "cut to {len}");
+            assert!(text.matches("startSample").count() < whole);
+        }
     }
 }
 

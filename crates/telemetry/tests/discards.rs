@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use common::collector::{Interfaces, config};
 use common::{Packets, Plain, Rig, packets};
 use weir_buf::Pkt;
-use weir_flowfmt::sflow::decode::{Datagram, Sample};
-use weir_flowfmt::sflow::{DataFormat, RawHeader};
+use weir_flowfmt::sflow::decode::{Datagram, FlowRecord, FlowRecords, Sample};
+use weir_flowfmt::sflow::{DiscardedPacket, RawHeader, Source};
 use weir_graph::{DropReason, Look, Marks, Point, Tap};
 use weir_telemetry::agent::{Agent, AgentConfig, Destination, InterfaceReport};
 use weir_telemetry::discards::{DiscardSettings, DiscardTap};
@@ -29,17 +29,19 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at * 4..at * 4 + 4].try_into().unwrap())
 }
 
-/// The body of a 0:5, by the specification's words: sequence, class, index, drops, input, output, reason, records.
-fn read(body: &[u8]) -> Told {
-    assert_eq!((word(body, 1), word(body, 2), word(body, 5)), (0, 0, 0), "one notifier; the output is not known");
-    let (mut records, mut rest) = (Vec::new(), &body[32..]);
-    for _ in 0..word(body, 7) {
-        let length = word(rest, 1) as usize;
-        records.push((word(rest, 0), rest[8..8 + length].to_vec()));
-        rest = &rest[8 + length..];
-    }
-    assert!(rest.is_empty());
-    Told { sequence: word(body, 0), drops: word(body, 3), input: word(body, 4), reason: word(body, 6), records }
+/// A notification as it was decoded, its records as octets again.
+fn read(fixed: &DiscardedPacket, records: FlowRecords<'_>) -> Told {
+    assert_eq!((fixed.source, fixed.output), (Source::interface(0), 0), "one notifier; the output is not known");
+    let octets = |record| match record {
+        FlowRecord::RawHeader(raw) => {
+            let words = [raw.protocol, raw.frame_length, raw.stripped, raw.header.len() as u32];
+            (1, words.iter().flat_map(|word| word.to_be_bytes()).chain(raw.header.iter().copied()).collect())
+        }
+        FlowRecord::Other(other) => (other.format.to_wire(), other.body.to_vec()),
+        unread => panic!("{unread:?}"),
+    };
+    let records = records.map(Result::unwrap).map(octets).collect();
+    Told { sequence: fixed.sequence, drops: fixed.drops, input: fixed.input, reason: fixed.reason, records }
 }
 
 struct Socket(UdpSocket);
@@ -60,7 +62,7 @@ impl Socket {
             let (mut told, mut others) = (Vec::new(), 0);
             for sample in datagram.samples().map(Result::unwrap) {
                 match sample {
-                    Sample::Unknown(opaque) if opaque.format == DataFormat::DISCARDED_PACKET => told.push(read(opaque.body)),
+                    Sample::Discard(fixed, records) => told.push(read(&fixed, records)),
                     _ => others += 1,
                 }
             }

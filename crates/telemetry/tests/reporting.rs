@@ -31,6 +31,7 @@ fn report(ifindex: u32, sampled: bool) -> InterfaceReport {
         out_broadcast: 10,
         out_discards: 11,
         out_errors: 12,
+        ..InterfaceReport::default()
     }
 }
 

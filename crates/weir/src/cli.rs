@@ -12,6 +12,7 @@ mod change;
 mod config;
 pub(crate) mod kind;
 mod pcap;
+mod sflow_decode;
 mod show;
 mod values;
 
@@ -25,6 +26,7 @@ pub(crate) use at::*;
 pub(crate) use change::*;
 pub(crate) use config::*;
 pub(crate) use pcap::*;
+pub(crate) use sflow_decode::*;
 pub(crate) use show::*;
 use values::{duration, listen_address};
 
@@ -221,14 +223,20 @@ pub(crate) enum BenchOther {
     /// AF_XDP on veth pairs, beside the Linux bridge (needs root)
     #[command(after_help = BENCH_AFXDP_STORY)]
     Afxdp(AfxdpArgs),
+    /// How many flow samples a second one core decodes
+    SflowDecode {
+        /// Seconds that each figure takes
+        #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=60))]
+        seconds: u32,
+    },
 }
 
 /// `weir sflow`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SflowCommand {
-    /// Print sFlow datagrams from a capture file or from the network
+    /// Print, convert or pass on sFlow datagrams from a capture file or from the network
     #[command(after_help = DECODE_EXAMPLES)]
-    Decode(SflowDecodeArgs),
+    Decode(Box<SflowDecodeArgs>),
     /// Sample one packet in so many
     SamplingRate {
         /// How many; 0 = none at all
@@ -268,44 +276,6 @@ Examples:
   weir show sflow
 
 Each is a change of the configuration like any other: it gets a revision, and can be rolled back.";
-
-const DECODE_EXAMPLES: &str = "\
-Examples:
-  weir sflow decode -r capture.pcap
-  weir sflow decode -l 127.0.0.1:6343 --format line
-  weir sflow decode -l 6343 --json | jq .
-
-A datagram that is broken is told on standard error; the next one is decoded. Reading a file
-then ends with exit code 1.";
-
-/// `weir sflow decode`.
-#[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("source").required(true).args(["read", "listen"]))]
-pub(crate) struct SflowDecodeArgs {
-    /// Read a pcap or pcapng file
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) read: Option<PathBuf>,
-    /// Listen on UDP until Ctrl-C; a port alone means all addresses
-    #[arg(short, long, value_name = "ADDR:PORT", value_parser = listen_address)]
-    pub(crate) listen: Option<SocketAddr>,
-    /// How to print [default: text; with --json, json]
-    #[arg(short, long, value_enum, value_name = "FORMAT")]
-    pub(crate) format: Option<DecodeFormat>,
-    /// The UDP port that the file's datagrams were sent to
-    #[arg(long, value_name = "PORT", default_value_t = 6343, value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) port: u16,
-}
-
-/// How datagrams are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DecodeFormat {
-    /// sflowtool's names and layout, a line a field
-    Text,
-    /// sflowtool's comma-separated lines, one a sample
-    Line,
-    /// One JSON object a datagram
-    Json,
-}
 
 /// `weir flow`.
 #[derive(Debug, Subcommand)]

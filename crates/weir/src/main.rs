@@ -9,6 +9,7 @@
 mod bench;
 mod cli;
 mod client;
+mod collector;
 mod commands;
 mod demo;
 mod dispatch;

@@ -289,7 +289,10 @@ sfacctd_renormalize: true
     tcpdump.interrupt().unwrap();
     let read = std::process::Command::new("tshark").args(["-r", &path("sflow.pcap"), "-V"]).output().unwrap();
     let text = String::from_utf8_lossy(&read.stdout);
-    assert!(text.contains("InMon sFlow") && !text.to_lowercase().contains("malformed"), "tshark finds fault");
+    let lines: Vec<&str> = text.lines().collect();
+    let fault = lines.iter().position(|line| line.to_lowercase().contains("malformed"));
+    let before = fault.map(|at| lines.get(at.saturating_sub(40)..=at).unwrap_or(&[]).join("\n"));
+    assert!(text.contains("InMon sFlow") && fault.is_none(), "tshark finds fault: {}", before.unwrap_or_default());
 }
 
 #[test]

@@ -326,6 +326,11 @@ impl<W: Write> Writer<W> {
         Ok(Writer { sink })
     }
 
+    /// Goes on with a file whose header was written before.
+    pub fn appending(sink: W) -> Self {
+        Writer { sink }
+    }
+
     /// Writes a packet that was `orig_len` long; of `data` at most 262,144 octets are kept.
     ///
     /// # Errors

@@ -12,11 +12,23 @@ use super::decode::{DecodeError, Problem};
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Where `bytes` begins in the datagram.
+    base: usize,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Cursor<'a> {
-        Cursor { bytes, at: 0 }
+        Cursor { bytes, at: 0, base: 0 }
+    }
+
+    /// The body of a record that began at octet `base` of its datagram.
+    pub(super) fn inside(bytes: &'a [u8], base: usize) -> Cursor<'a> {
+        Cursor { bytes, at: 0, base }
+    }
+
+    /// Which octet of the datagram comes next.
+    pub(super) fn offset(&self) -> usize {
+        self.base.saturating_add(self.at)
     }
 
     /// Octets not read yet.
@@ -25,7 +37,7 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn error(&self, problem: Problem) -> DecodeError {
-        DecodeError { offset: self.at, problem }
+        DecodeError { offset: self.offset(), problem }
     }
 
     /// The next `len` octets; `field` is what the error calls them.
@@ -38,7 +50,7 @@ impl<'a> Cursor<'a> {
         Ok(bytes)
     }
 
-    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
+    pub(super) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
         let mut array = [0; N];
         array.copy_from_slice(self.bytes(field, N)?);
         Ok(array)
@@ -59,6 +71,18 @@ impl<'a> Cursor<'a> {
         let bytes = self.bytes(field, len)?;
         self.skip_padding(len);
         Ok(bytes)
+    }
+
+    /// A MAC address, which XDR pads to eight octets.
+    pub(super) fn mac(&mut self, field: &'static str) -> Result<[u8; 6], DecodeError> {
+        let [a, b, c, d, e, f, _, _] = self.array::<8>(field)?;
+        Ok([a, b, c, d, e, f])
+    }
+
+    /// A count and so many words.
+    pub(super) fn words(&mut self, field: &'static str) -> Result<&'a [u8], DecodeError> {
+        let count = self.word(field)? as usize;
+        self.bytes(field, count.saturating_mul(4))
     }
 
     /// The specification's `address`; its type 0 is an address nobody knows.
@@ -83,7 +107,7 @@ impl<'a> Cursor<'a> {
         self.at = self.at.saturating_add(len);
         self.skip_padding(len);
         let bytes = self.bytes.get(..self.at)?;
-        Some(Cursor { bytes, at })
+        Some(Cursor { bytes, at, base: self.base })
     }
 
     /// Everything that is left.

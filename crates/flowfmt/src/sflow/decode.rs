@@ -9,13 +9,14 @@
 //! itself is one `Err` among its siblings; a sample likewise. Where a length leads past the end, the
 //! walk it belongs to ends with an `Err`, because nobody knows where the next one would begin.
 //!
-//! What is not known is stepped over by its length and reported as [`Opaque`]. Records longer than
-//! this module knows are accepted: known ones have grown in the past.
+//! What nearly every datagram holds is read at once; every other record is stepped over by its length
+//! and handed out as [`Opaque`], for [`super::records`] to say what it is. Records longer than known
+//! are accepted: known ones have grown in the past.
 
 use std::net::IpAddr;
 
 use super::cursor::Cursor;
-use super::{CountersSample, DataFormat, FlowSample, InterfaceCounters, Port, RawHeader, Source, VERSION};
+use super::{CountersSample, DataFormat, DiscardedPacket, FlowSample, InterfaceCounters, Port, RawHeader, Source, VERSION};
 
 /// What is wrong with a datagram, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +45,21 @@ pub enum Problem {
     /// Not sFlow version 5.
     #[error("version {0} instead of 5")]
     Version(u32),
+    /// A sample of versions 2 and 4 that is neither of flows nor of counters.
+    #[error("sample of unknown type {0}")]
+    SampleType(u32),
+    /// Packet data of versions 2 and 4 of an unknown kind.
+    #[error("packet data of unknown type {0}")]
+    PacketDataType(u32),
+    /// Extended data of versions 2 and 4 of an unknown kind.
+    #[error("extended data of unknown type {0}")]
+    ExtendedType(u32),
+    /// A value under a name of its own, of an unknown type.
+    #[error("value of unknown type {0}")]
+    ValueType(u32),
+    /// Counters of versions 2 and 4 of an unknown kind.
+    #[error("counters of unknown type {0}")]
+    CountersType(u32),
     /// An address that is neither IPv4 nor IPv6.
     #[error("address of unknown type {0}")]
     AddressType(u32),
@@ -140,8 +156,33 @@ pub enum Sample<'a> {
     Flow(DataFormat, FlowSample, FlowRecords<'a>),
     /// 0:2 and 0:4, counters.
     Counters(DataFormat, CountersSample, CounterRecords<'a>),
+    /// 0:5, a packet that was discarded.
+    Discard(DiscardedPacket, FlowRecords<'a>),
     /// Any other.
     Unknown(Opaque<'a>),
+}
+
+impl Sample<'_> {
+    /// Which kind it is.
+    #[must_use]
+    pub fn format(&self) -> DataFormat {
+        match self {
+            Sample::Flow(format, ..) | Sample::Counters(format, ..) => *format,
+            Sample::Discard(..) => DataFormat::DISCARDED_PACKET,
+            Sample::Unknown(opaque) => opaque.format,
+        }
+    }
+
+    /// Whose it is, where that is known.
+    #[must_use]
+    pub fn source(&self) -> Option<Source> {
+        match self {
+            Sample::Flow(_, sample, _) => Some(sample.source),
+            Sample::Counters(_, sample, _) => Some(sample.source),
+            Sample::Discard(sample, _) => Some(sample.source),
+            Sample::Unknown(_) => None,
+        }
+    }
 }
 
 /// A sample or record that this module does not read.
@@ -153,6 +194,8 @@ pub struct Opaque<'a> {
     pub length: u32,
     /// Its octets, with the padding up to a multiple of four.
     pub body: &'a [u8],
+    /// Where they begin in the datagram.
+    pub offset: usize,
 }
 
 /// A record of a flow sample.
@@ -161,8 +204,8 @@ pub struct Opaque<'a> {
 pub enum FlowRecord<'a> {
     /// 0:1.
     RawHeader(RawHeader<'a>),
-    /// Any other.
-    Unknown(Opaque<'a>),
+    /// Any other: [`super::records::flow_record`] knows which.
+    Other(Opaque<'a>),
 }
 
 /// A record of a counters sample.
@@ -173,8 +216,8 @@ pub enum CounterRecord<'a> {
     Interface(InterfaceCounters),
     /// 0:1005; should be ASCII, may be anything.
     PortName(&'a [u8]),
-    /// Any other.
-    Unknown(Opaque<'a>),
+    /// Any other: [`super::records::counter_record`] knows which.
+    Other(Opaque<'a>),
 }
 
 /// Walks the samples of a datagram. Ends after an error that leaves no place to go on from.
@@ -233,7 +276,11 @@ fn sample(format: DataFormat, length: u32, mut body: Cursor<'_>) -> Result<Sampl
             let source = source(&mut body, format == DataFormat::COUNTERS_SAMPLE)?;
             Ok(Sample::Counters(format, CountersSample { sequence, source }, CounterRecords(Records::new(body)?)))
         }
-        _ => Ok(Sample::Unknown(Opaque { format, length, body: body.rest() })),
+        DataFormat::DISCARDED_PACKET => {
+            let fixed = discard_sample(&mut body)?;
+            Ok(Sample::Discard(fixed, FlowRecords(Records::new(body)?)))
+        }
+        _ => Ok(Sample::Unknown(Opaque { format, length, body: body.rest(), offset: body.offset() })),
     }
 }
 
@@ -246,6 +293,18 @@ fn flow_sample(body: &mut Cursor<'_>, compact: bool) -> Result<FlowSample, Decod
         drops: body.word("drops")?,
         input: port(body, "input interface", compact)?,
         output: port(body, "output interface", compact)?,
+    })
+}
+
+/// Both interfaces are plain ifIndexes here; there is no compact form.
+fn discard_sample(body: &mut Cursor<'_>) -> Result<DiscardedPacket, DecodeError> {
+    Ok(DiscardedPacket {
+        sequence: body.word("sample sequence number")?,
+        source: source(body, false)?,
+        drops: body.word("drops")?,
+        input: body.word("input interface")?,
+        output: body.word("output interface")?,
+        reason: body.word("reason")?,
     })
 }
 
@@ -297,7 +356,7 @@ impl<'a> Records<'a> {
         self.left -= 1;
         let framed = framed(&mut self.cursor, |format, length, left| Problem::RecordLength { format, length, left });
         self.done = framed.is_err();
-        Some(framed.map(|(format, length, body)| (Opaque { format, length, body: body.rest() }, body)))
+        Some(framed.map(|(format, length, body)| (Opaque { format, length, body: body.rest(), offset: body.offset() }, body)))
     }
 }
 
@@ -312,7 +371,7 @@ impl<'a> Iterator for FlowRecords<'a> {
         let record = self.0.next()?;
         Some(record.and_then(|(opaque, body)| match opaque.format {
             DataFormat::RAW_HEADER => raw_header(body).map(FlowRecord::RawHeader),
-            _ => Ok(FlowRecord::Unknown(opaque)),
+            _ => Ok(FlowRecord::Other(opaque)),
         }))
     }
 }
@@ -327,9 +386,9 @@ impl<'a> Iterator for CounterRecords<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let record = self.0.next()?;
         Some(record.and_then(|(opaque, mut body)| match opaque.format {
-            DataFormat::INTERFACE_COUNTERS => interface_counters(body).map(CounterRecord::Interface),
+            DataFormat::INTERFACE_COUNTERS => InterfaceCounters::read_from(&mut body).map(CounterRecord::Interface),
             DataFormat::PORT_NAME => body.opaque("port name").map(CounterRecord::PortName),
-            _ => Ok(CounterRecord::Unknown(opaque)),
+            _ => Ok(CounterRecord::Other(opaque)),
         }))
     }
 }
@@ -340,29 +399,5 @@ fn raw_header(mut body: Cursor<'_>) -> Result<RawHeader<'_>, DecodeError> {
         frame_length: body.word("frame length")?,
         stripped: body.word("stripped octets")?,
         header: body.opaque("sampled header")?,
-    })
-}
-
-fn interface_counters(mut body: Cursor<'_>) -> Result<InterfaceCounters, DecodeError> {
-    Ok(InterfaceCounters {
-        index: body.word("ifIndex")?,
-        kind: body.word("ifType")?,
-        speed: body.long("ifSpeed")?,
-        direction: body.word("ifDirection")?,
-        status: body.word("ifStatus")?,
-        in_octets: body.long("ifInOctets")?,
-        in_unicast: body.word("ifInUcastPkts")?,
-        in_multicast: body.word("ifInMulticastPkts")?,
-        in_broadcast: body.word("ifInBroadcastPkts")?,
-        in_discards: body.word("ifInDiscards")?,
-        in_errors: body.word("ifInErrors")?,
-        in_unknown_protocols: body.word("ifInUnknownProtos")?,
-        out_octets: body.long("ifOutOctets")?,
-        out_unicast: body.word("ifOutUcastPkts")?,
-        out_multicast: body.word("ifOutMulticastPkts")?,
-        out_broadcast: body.word("ifOutBroadcastPkts")?,
-        out_discards: body.word("ifOutDiscards")?,
-        out_errors: body.word("ifOutErrors")?,
-        promiscuous: body.word("ifPromiscuousMode")?,
     })
 }

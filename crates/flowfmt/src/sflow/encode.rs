@@ -12,11 +12,13 @@
 //! (specification, section 5, `sample_data`). Numbers that the compact encoding cannot carry are an
 //! error, not cut off.
 //!
-//! A new kind of record is one more variant of [`FlowRecord`] or [`CounterRecord`] with its body in
-//! `write`; what this module has no variant for can be sent as `Other`.
+//! Records are written by the table that the decoder reads by ([`super::records`]): `Structure` and the
+//! values of its fields. The most frequent three have variants of their own; what no table has can be
+//! sent as `Other`.
 
 use std::net::IpAddr;
 
+use super::structure::{Kind, Structure, Value};
 use super::{
     CountersSample, DataFormat, DiscardedPacket, ExtendedMpls, ExtendedRouter, ExtendedSwitch, FlowSample, InterfaceCounters, Port,
     RawHeader, Source, VERSION,
@@ -56,6 +58,9 @@ pub enum EncodeError {
         /// What it may be long.
         max: usize,
     },
+    /// A record was given values of other kinds than its structure has.
+    #[error("record {0} was not given what its structure holds")]
+    Structure(DataFormat),
     /// The compact encoding has too few bits for a number.
     #[error("{field} {value} is too large for the compact encoding")]
     NotCompact {
@@ -85,6 +90,8 @@ pub enum FlowRecord<'a> {
         /// The reason.
         trap: &'a str,
     },
+    /// Any of [`super::records::FLOW`], with a value for each of its fields.
+    Structure(&'a Structure, &'a [Value<'a>]),
     /// Any other, its body already in XDR; padded to four octets if it is not.
     Other(DataFormat, &'a [u8]),
 }
@@ -97,6 +104,8 @@ pub enum CounterRecord<'a> {
     Interface(&'a InterfaceCounters),
     /// 0:1005, the port's name (at most 255 octets in the specification).
     PortName(&'a str),
+    /// Any of [`super::records::COUNTERS`], with a value for each of its fields.
+    Structure(&'a Structure, &'a [Value<'a>]),
     /// Any other, its body already in XDR; padded to four octets if it is not.
     Other(DataFormat, &'a [u8]),
 }
@@ -232,6 +241,7 @@ impl DatagramBuilder {
     fn sample(&mut self, format: DataFormat, body: impl FnOnce(&mut Writer) -> Result<(), EncodeError>) -> Result<Fit, EncodeError> {
         let start = self.writer.at;
         let written = self.writer.framed(format, body);
+        let written = self.writer.wrong.take().map_or(written, |format| Err(EncodeError::Structure(format)));
         let needed = self.writer.at;
         if written.is_ok() && needed <= self.writer.buffer.len() {
             self.samples += 1;
@@ -257,15 +267,10 @@ impl FlowRecord<'_> {
                 writer.opaque(raw.header);
             }),
             FlowRecord::Switch(switch) => writer.record(DataFormat::EXTENDED_SWITCH, |writer| {
-                writer.word(switch.source_vlan);
-                writer.word(switch.source_priority);
-                writer.word(switch.destination_vlan);
-                writer.word(switch.destination_priority);
+                switch.write_to(writer);
             }),
             FlowRecord::Router(router) => writer.record(DataFormat::EXTENDED_ROUTER, |writer| {
-                writer.address(Some(router.next_hop));
-                writer.word(router.source_length);
-                writer.word(router.destination_length);
+                router.write_to(writer);
             }),
             FlowRecord::Mpls(mpls) => writer.record(DataFormat::EXTENDED_MPLS, |writer| {
                 writer.address(mpls.next_hop);
@@ -278,6 +283,7 @@ impl FlowRecord<'_> {
                 writer.opaque(group.as_bytes());
                 writer.opaque(trap.as_bytes());
             }),
+            FlowRecord::Structure(structure, values) => writer.structure(structure, values),
             FlowRecord::Other(format, body) => writer.record(*format, |writer| writer.padded(body)),
         }
     }
@@ -287,62 +293,51 @@ impl CounterRecord<'_> {
     fn write(&self, writer: &mut Writer) {
         match self {
             CounterRecord::Interface(counters) => {
-                writer.record(DataFormat::INTERFACE_COUNTERS, |writer| counters.write(writer));
+                writer.record(DataFormat::INTERFACE_COUNTERS, |writer| counters.write_to(writer));
             }
             CounterRecord::PortName(name) => {
                 writer.record(DataFormat::PORT_NAME, |writer| writer.opaque(name.as_bytes()));
             }
+            CounterRecord::Structure(structure, values) => writer.structure(structure, values),
             CounterRecord::Other(format, body) => writer.record(*format, |writer| writer.padded(body)),
         }
-    }
-}
-
-impl InterfaceCounters {
-    fn write(&self, writer: &mut Writer) {
-        writer.word(self.index);
-        writer.word(self.kind);
-        writer.long(self.speed);
-        writer.word(self.direction);
-        writer.word(self.status);
-        writer.long(self.in_octets);
-        writer.word(self.in_unicast);
-        writer.word(self.in_multicast);
-        writer.word(self.in_broadcast);
-        writer.word(self.in_discards);
-        writer.word(self.in_errors);
-        writer.word(self.in_unknown_protocols);
-        writer.long(self.out_octets);
-        writer.word(self.out_unicast);
-        writer.word(self.out_multicast);
-        writer.word(self.out_broadcast);
-        writer.word(self.out_discards);
-        writer.word(self.out_errors);
-        writer.word(self.promiscuous);
     }
 }
 
 /// XDR into a buffer of fixed size. Writing past its end only moves `at`, so that the size needed
 /// is known afterwards and no caller has to look after each write.
 #[derive(Debug)]
-struct Writer {
+pub(super) struct Writer {
     buffer: Box<[u8]>,
     at: usize,
+    /// A record whose values are not those of its structure.
+    wrong: Option<DataFormat>,
 }
 
 impl Writer {
-    fn new(len: usize) -> Writer {
-        Writer { buffer: vec![0; len].into_boxed_slice(), at: 0 }
+    pub(super) fn new(len: usize) -> Writer {
+        Writer { buffer: vec![0; len].into_boxed_slice(), at: 0, wrong: None }
     }
 
-    fn written(&self) -> &[u8] {
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// A count and so many words, given as octets.
+    pub(super) fn counted_words(&mut self, words: &[u8]) {
+        self.count(words.len() / 4);
+        self.bytes(words);
+    }
+
+    pub(super) fn written(&self) -> &[u8] {
         self.buffer.get(..self.at).unwrap_or(&self.buffer)
     }
 
-    fn rewind(&mut self, at: usize) {
+    pub(super) fn rewind(&mut self, at: usize) {
         self.at = at;
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
         let end = self.at.saturating_add(bytes.len());
         if let Some(room) = self.buffer.get_mut(self.at..end) {
             room.copy_from_slice(bytes);
@@ -350,16 +345,33 @@ impl Writer {
         self.at = end;
     }
 
-    fn word(&mut self, value: u32) {
+    pub(super) fn word(&mut self, value: u32) {
         self.bytes(&value.to_be_bytes());
     }
 
-    fn long(&mut self, value: u64) {
+    pub(super) fn long(&mut self, value: u64) {
         self.bytes(&value.to_be_bytes());
     }
 
-    /// An address with its type; 0 stands for an unknown one.
-    fn address(&mut self, address: Option<IpAddr>) {
+    /// A length or a number of records. What is beyond 32 bits is beyond every buffer, too.
+    fn count(&mut self, count: usize) {
+        self.word(u32::try_from(count).unwrap_or(u32::MAX));
+    }
+
+    /// Bytes and the zeros that bring them to a multiple of four (RFC 4506, section 3).
+    pub(super) fn padded(&mut self, bytes: &[u8]) {
+        self.bytes(bytes);
+        self.bytes([0_u8; 3].get(..bytes.len().wrapping_neg() % 4).unwrap_or(&[]));
+    }
+
+    /// `opaque<>` and `string<>`: the length does not count the padding (RFC 4506, 4.10 and 4.11).
+    pub(super) fn opaque(&mut self, bytes: &[u8]) {
+        self.count(bytes.len());
+        self.padded(bytes);
+    }
+
+    /// The specification's `address`: its type before it.
+    pub(super) fn address(&mut self, address: Option<IpAddr>) {
         match address {
             None => self.word(0),
             Some(IpAddr::V4(address)) => {
@@ -373,31 +385,42 @@ impl Writer {
         }
     }
 
-    /// A length or a number of records. What is beyond 32 bits is beyond every buffer, too.
-    fn count(&mut self, count: usize) {
-        self.word(u32::try_from(count).unwrap_or(u32::MAX));
+    /// One field of a structure. `false` when the value is not of the field's kind.
+    fn value(&mut self, kind: Kind, value: &Value<'_>) -> bool {
+        match (kind, value) {
+            (Kind::U32 | Kind::Hundredths | Kind::Choice(_), Value::U32(value)) => self.word(*value),
+            (Kind::I32, Value::I32(value)) => self.word(value.cast_unsigned()),
+            (Kind::F32, Value::F32(value)) => self.word(value.to_bits()),
+            (Kind::U64 | Kind::Id64, Value::U64(value)) => self.long(*value),
+            (Kind::Octet, Value::Octet(value)) => self.bytes(&[*value]),
+            (Kind::Text | Kind::Octets, Value::Octets(value)) => self.opaque(value),
+            (Kind::Address, Value::Address(value)) => self.address(*value),
+            (Kind::Ipv4, Value::Address(Some(IpAddr::V4(value)))) => self.bytes(&value.octets()),
+            (Kind::Ipv6, Value::Address(Some(IpAddr::V6(value)))) => self.bytes(&value.octets()),
+            (Kind::Mac, Value::Mac(value)) => self.padded(value),
+            (Kind::Uuid, Value::Uuid(value)) => self.bytes(value),
+            (Kind::Words | Kind::Labels | Kind::Tags | Kind::Percentages, Value::Words(words)) => {
+                self.count(words.len() / 4);
+                self.padded(words);
+            }
+            (Kind::AsPath | Kind::Adaptors | Kind::Lanes, Value::List(count, items)) => {
+                self.word(*count);
+                self.padded(items);
+            }
+            (Kind::Rest, Value::Octets(value)) => self.padded(value),
+            _ => return false,
+        }
+        true
     }
 
-    /// Bytes and the zeros that bring them to a multiple of four (RFC 4506, section 3).
-    fn padded(&mut self, bytes: &[u8]) {
-        self.bytes(bytes);
-        self.bytes([0_u8; 3].get(..bytes.len().wrapping_neg() % 4).unwrap_or(&[]));
-    }
-
-    /// `opaque<>` and `string<>`: the length does not count the padding (RFC 4506, 4.10 and 4.11).
-    fn opaque(&mut self, bytes: &[u8]) {
-        self.count(bytes.len());
-        self.padded(bytes);
-    }
-
-    fn patch(&mut self, at: usize, value: u32) {
+    pub(super) fn patch(&mut self, at: usize, value: u32) {
         if let Some(room) = self.buffer.get_mut(at..at.saturating_add(4)) {
             room.copy_from_slice(&value.to_be_bytes());
         }
     }
 
     /// Format, length, body; the length is known only after the body is there.
-    fn framed<T>(&mut self, format: DataFormat, body: impl FnOnce(&mut Writer) -> T) -> T {
+    pub(super) fn framed<T>(&mut self, format: DataFormat, body: impl FnOnce(&mut Writer) -> T) -> T {
         self.word(format.to_wire());
         let length_at = self.at;
         self.word(0);
@@ -405,6 +428,20 @@ impl Writer {
         let length = self.at.saturating_sub(length_at.saturating_add(4));
         self.patch(length_at, u32::try_from(length).unwrap_or(u32::MAX));
         result
+    }
+
+    /// A record by the table. Where a value does not fit its field the mistake is remembered, and the sample
+    /// is an error.
+    fn structure(&mut self, structure: &Structure, values: &[Value<'_>]) {
+        let mut sound = values.len() <= structure.fields.len() && values.len() >= structure.required;
+        self.framed(structure.format, |writer| {
+            for (field, value) in structure.fields.iter().zip(values) {
+                sound &= writer.value(field.kind, value);
+            }
+        });
+        if !sound {
+            self.wrong = Some(structure.format);
+        }
     }
 
     fn record(&mut self, format: DataFormat, body: impl FnOnce(&mut Writer)) {

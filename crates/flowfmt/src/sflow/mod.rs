@@ -7,7 +7,11 @@
 //! * [`encode`] makes datagrams (the agent).
 //! * [`capture`] finds them in recorded frames.
 //! * [`decode`] reads them (the collector).
+//! * [`records`] is the table of what stands in records, which both go by; [`structure`] says how such a
+//!   table is written. [`reasons`] names why packets were discarded.
+//! * [`version4`] makes version 5 of the datagrams of versions 2 and 4.
 //! * [`packet`] reads the sampled headers in them.
+//! * [`ledger`] keeps for each agent what was lost, and holds its samples against its counters.
 //! * [`mod@print`] writes what was read as sflowtool does; [`decode_datagram_to`] is the whole way.
 //!
 //! The structures here are plain: they say what is on the wire and leave out what only one of the
@@ -18,9 +22,18 @@ pub mod capture;
 mod cursor;
 pub mod decode;
 pub mod encode;
+pub mod ledger;
 mod model;
 pub mod packet;
 pub mod print;
+pub mod reasons;
+pub mod records;
+pub mod structure;
+pub mod version4;
 
 pub use model::*;
 pub use print::decode_datagram_to;
+pub use records::{
+    EthernetCounters, ExtendedRouter, ExtendedSwitch, InterfaceCounters, LagCounters, SampledEthernet, SampledIpv4, SampledIpv6,
+    VlanCounters,
+};

@@ -35,12 +35,16 @@ impl DataFormat {
     pub const FLOW_SAMPLE_EXPANDED: DataFormat = DataFormat::standard(3);
     /// Sample: counters sample, expanded.
     pub const COUNTERS_SAMPLE_EXPANDED: DataFormat = DataFormat::standard(4);
+    /// Sample: a packet that was discarded.
+    pub const DISCARDED_PACKET: DataFormat = DataFormat::standard(5);
+    /// Sample of host-sflow: values under names of their own, as counters are.
+    pub const RT_METRIC: DataFormat = DataFormat { enterprise: 4300, format: 1002 };
+    /// Sample of host-sflow: values under names of their own, as flows are.
+    pub const RT_FLOW: DataFormat = DataFormat { enterprise: 4300, format: 1003 };
     /// Flow record: the first bytes of the packet.
     pub const RAW_HEADER: DataFormat = DataFormat::standard(1);
     /// Counter record: generic interface counters.
     pub const INTERFACE_COUNTERS: DataFormat = DataFormat::standard(1);
-    /// Sample: a packet that was discarded.
-    pub const DISCARDED_PACKET: DataFormat = DataFormat::standard(5);
     /// Flow record: VLAN and priority on both sides of a switch.
     pub const EXTENDED_SWITCH: DataFormat = DataFormat::standard(1001);
     /// Flow record: next hop and prefix lengths.
@@ -164,30 +168,6 @@ pub struct DiscardedPacket {
     pub reason: u32,
 }
 
-/// Flow record 0:1001. A field that is not known is all ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExtendedSwitch {
-    /// VLAN as the frame came.
-    pub source_vlan: u32,
-    /// Priority as it came.
-    pub source_priority: u32,
-    /// VLAN as it left.
-    pub destination_vlan: u32,
-    /// Priority as it left.
-    pub destination_priority: u32,
-}
-
-/// Flow record 0:1002.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExtendedRouter {
-    /// The next router.
-    pub next_hop: IpAddr,
-    /// Bits of the route to the source.
-    pub source_length: u32,
-    /// Bits of the route to the destination.
-    pub destination_length: u32,
-}
-
 /// Flow record 0:1006.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtendedMpls<'a> {
@@ -228,56 +208,6 @@ impl RawHeader<'_> {
     pub const IPV4: u32 = 11;
     /// `protocol` of a packet that begins with its IPv6 header.
     pub const IPV6: u32 = 12;
-}
-
-/// Counter record 0:1, the counters of an interface (RFC 2233 and RFC 3635 names without `if`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InterfaceCounters {
-    /// ifIndex.
-    pub index: u32,
-    /// ifType as IANA numbers it; 6 is Ethernet.
-    pub kind: u32,
-    /// Bits a second.
-    pub speed: u64,
-    /// 0 unknown, 1 full duplex, 2 half duplex, 3 in, 4 out.
-    pub direction: u32,
-    /// Bit 0 set when administratively up, bit 1 when operationally up.
-    pub status: u32,
-    /// Octets received.
-    pub in_octets: u64,
-    /// Unicast packets received.
-    pub in_unicast: u32,
-    /// Multicast packets received.
-    pub in_multicast: u32,
-    /// Broadcast packets received.
-    pub in_broadcast: u32,
-    /// Received packets discarded although they had no error.
-    pub in_discards: u32,
-    /// Packets received with errors.
-    pub in_errors: u32,
-    /// Packets received of an unknown protocol.
-    pub in_unknown_protocols: u32,
-    /// Octets sent.
-    pub out_octets: u64,
-    /// Unicast packets sent.
-    pub out_unicast: u32,
-    /// Multicast packets sent.
-    pub out_multicast: u32,
-    /// Broadcast packets sent.
-    pub out_broadcast: u32,
-    /// Packets discarded instead of sent although they had no error.
-    pub out_discards: u32,
-    /// Packets that could not be sent because of errors.
-    pub out_errors: u32,
-    /// 1 when the interface takes in everything it sees.
-    pub promiscuous: u32,
-}
-
-impl InterfaceCounters {
-    /// Octets of this record's body on the wire.
-    pub const WIRE_LEN: usize = 88;
-    /// `status` bit: administratively up.
-    pub const ADMIN_UP: u32 = 1;
-    /// `status` bit: operationally up.
-    pub const OPER_UP: u32 = 2;
+    /// `protocol` of a packet that begins with MPLS labels.
+    pub const MPLS: u32 = 13;
 }

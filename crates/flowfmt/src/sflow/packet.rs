@@ -1,12 +1,14 @@
-//! What a sampled header says: Ethernet, VLAN tags, LLC/SNAP, IPv4, IPv6, TCP, UDP, ICMP.
+//! What a sampled header says: Ethernet, VLAN tags, LLC/SNAP, PPPoE, MPLS, IPv4, IPv6, TCP, UDP, ICMP, and
+//! what is inside of GRE, VXLAN, IP in IP and pseudowires.
 //!
 //! Only as much of a packet is here as was sampled, so everything is optional and nothing is checked
 //! for being legal: this is for looking, not for forwarding. Checksums and lengths inside are taken as
 //! they are. Each layer is read when all of its fixed part is there.
 //!
-//! How far it looks follows sflowtool, whose output the printers reproduce: no ICMPv6, IPv6
-//! extension headers 0, 43, 44, 51 and 60 stepped over, no tunnels, no MPLS. Unlike it, this never
-//! reads what lies behind the sampled bytes, nor ports out of a later fragment.
+//! In a packet without tunnels it looks as far as sflowtool, whose output the printers reproduce: no
+//! ICMPv6; IPv6 extension headers 0, 43, 44, 51 and 60 stepped over. Unlike it, this never reads what
+//! lies behind the sampled bytes, nor ports out of a later fragment; and it goes on where that stops,
+//! at PPPoE and MPLS. What a tunnel carries is a packet of its own, asked for by [`Packet::inner`].
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -16,18 +18,60 @@ use super::RawHeader;
 const MAX_TAGS: usize = 8;
 /// IPv6 extension headers a packet may carry before this gives up on it.
 const MAX_EXTENSIONS: usize = 16;
+/// MPLS labels a packet may carry before this gives up on it.
+const MAX_LABELS: usize = 8;
+/// The port that IANA gave to VXLAN (RFC 7348, section 5).
+const VXLAN_PORT: u16 = 4789;
 
 /// A sampled header, layer by layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
     /// MAC addresses, when the sample begins with them.
     pub ethernet: Option<Ethernet>,
+    /// The session of PPPoE (RFC 2516).
+    pub pppoe_session: Option<u16>,
+    labels: [u32; MAX_LABELS],
+    label_count: usize,
     /// Where the IP header begins, counted from the sample's start.
     pub ip_offset: Option<usize>,
     /// The IP header.
     pub ip: Option<Ip>,
     /// What the IP packet carries.
     pub transport: Option<Transport>,
+    /// The tunnel whose outside this is.
+    pub tunnel: Option<Tunnel>,
+    /// What a tunnel carries, and where it begins.
+    inner: Option<(Link, usize)>,
+}
+
+/// A tunnel that a packet goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tunnel {
+    /// GRE (RFC 2784 and RFC 2890).
+    Gre {
+        /// EtherType of what it carries.
+        protocol: u16,
+        /// The key, if it has one.
+        key: Option<u32>,
+    },
+    /// VXLAN (RFC 7348).
+    Vxlan {
+        /// The network's number.
+        vni: u32,
+    },
+    /// IPv4 or IPv6 in IP (RFC 2003, RFC 2473, RFC 4213).
+    Ip,
+    /// Ethernet over MPLS, with a control word (RFC 4448).
+    Pseudowire,
+}
+
+/// What begins somewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Link {
+    Ethernet,
+    Ipv4,
+    Ipv6,
+    Mpls,
 }
 
 /// The Ethernet header and what lies between it and its payload.
@@ -143,26 +187,53 @@ pub enum Transport {
 }
 
 impl Packet {
-    /// Reads a sampled header of the protocols Ethernet, IPv4 and IPv6; any other gives nothing.
+    /// Reads a sampled header of the protocols Ethernet, IPv4, IPv6 and MPLS; any other gives nothing.
     #[must_use]
     pub fn decode(raw: &RawHeader<'_>) -> Packet {
         let mut packet = Packet::default();
         match raw.protocol {
-            RawHeader::ETHERNET => packet.ethernet(raw.header),
-            RawHeader::IPV4 => packet.ipv4(raw.header, 0),
-            RawHeader::IPV6 => packet.ipv6(raw.header, 0),
+            RawHeader::ETHERNET => packet.link(Link::Ethernet, raw.header, 0),
+            RawHeader::IPV4 => packet.link(Link::Ipv4, raw.header, 0),
+            RawHeader::IPV6 => packet.link(Link::Ipv6, raw.header, 0),
+            RawHeader::MPLS => packet.link(Link::Mpls, raw.header, 0),
             _ => {}
         }
         packet
     }
 
-    fn ethernet(&mut self, bytes: &[u8]) {
-        let (Some(destination), Some(source), Some(mut ether_type)) = (array(bytes, 0), array(bytes, 6), word(bytes, 12)) else {
+    /// What the tunnel carries, out of the same sampled header. Offsets stay those of the sample.
+    #[must_use]
+    pub fn inner(&self, raw: &RawHeader<'_>) -> Option<Packet> {
+        let (link, at) = self.inner?;
+        let mut packet = Packet::default();
+        packet.link(link, raw.header, at);
+        Some(packet)
+    }
+
+    /// MPLS label stack entries, the outermost first: 20 bits of label, 3 of traffic class, bottom, TTL.
+    #[must_use]
+    pub fn labels(&self) -> &[u32] {
+        self.labels.get(..self.label_count).unwrap_or(&[])
+    }
+
+    fn link(&mut self, link: Link, bytes: &[u8], at: usize) {
+        match link {
+            Link::Ethernet => self.ethernet(bytes, at),
+            Link::Ipv4 => self.ipv4(bytes, at),
+            Link::Ipv6 => self.ipv6(bytes, at),
+            Link::Mpls => self.mpls(bytes, at),
+        }
+    }
+
+    fn ethernet(&mut self, bytes: &[u8], start: usize) {
+        let (Some(destination), Some(source), Some(mut ether_type)) =
+            (array(bytes, start), array(bytes, start + 6), word(bytes, start + 12))
+        else {
             return;
         };
         let ethernet =
             self.ethernet.insert(Ethernet { destination, source, tags: [0; MAX_TAGS], tag_count: 0, ether_type: None, snap_vendor: None });
-        let mut at = 14;
+        let mut at = start + 14;
         while matches!(ether_type, 0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300) {
             let (Some(tag), Some(next)) = (word(bytes, at), word(bytes, at + 2)) else { return };
             let Some(room) = ethernet.tags.get_mut(ethernet.tag_count) else { return };
@@ -180,6 +251,44 @@ impl Packet {
         match (ether_type, bytes.get(at).map(|first| first >> 4)) {
             (0x0800, Some(4)) if bytes.len() >= at + 20 => self.ipv4(bytes, at),
             (0x86dd, Some(6)) => self.ipv6(bytes, at),
+            (0x8847 | 0x8848, _) => self.mpls(bytes, at),
+            (0x8864, _) => self.pppoe(bytes, at),
+            _ => {}
+        }
+    }
+
+    /// A session's packet (RFC 2516, section 4): version and type, code, session, length, PPP's protocol.
+    fn pppoe(&mut self, bytes: &[u8], at: usize) {
+        let (Some(0x1100), Some(session), Some(protocol)) = (word(bytes, at), word(bytes, at + 2), word(bytes, at + 6)) else { return };
+        self.pppoe_session = Some(session);
+        match protocol {
+            0x0021 => self.ipv4(bytes, at + 8),
+            0x0057 => self.ipv6(bytes, at + 8),
+            0x0281 => self.mpls(bytes, at + 8),
+            _ => {}
+        }
+    }
+
+    /// A label stack (RFC 3032). What is below it has no type: an IP packet says its version, a
+    /// pseudowire with a control word begins with zeros (RFC 4385, section 3).
+    fn mpls(&mut self, bytes: &[u8], mut at: usize) {
+        loop {
+            let Some(entry) = array(bytes, at).map(u32::from_be_bytes) else { return };
+            let Some(room) = self.labels.get_mut(self.label_count) else { return };
+            *room = entry;
+            self.label_count += 1;
+            at += 4;
+            if entry & 0x100 != 0 {
+                break;
+            }
+        }
+        match bytes.get(at).map(|first| first >> 4) {
+            Some(4) => self.ipv4(bytes, at),
+            Some(6) => self.ipv6(bytes, at),
+            Some(0) => {
+                self.tunnel = Some(Tunnel::Pseudowire);
+                self.inner = Some((Link::Ethernet, at + 4));
+            }
             _ => {}
         }
     }
@@ -245,15 +354,56 @@ impl Packet {
     }
 
     fn transport(&mut self, protocol: u8, bytes: &[u8], at: usize) {
+        match protocol {
+            4 => (self.tunnel, self.inner) = (Some(Tunnel::Ip), Some((Link::Ipv4, at))),
+            41 => (self.tunnel, self.inner) = (Some(Tunnel::Ip), Some((Link::Ipv6, at))),
+            47 => self.gre(bytes, at),
+            _ => {}
+        }
         // Eight octets are what every router quotes of a packet: ports and length.
         let Some([b0, b1, b2, b3, b4, b5, _, _]) = array(bytes, at) else { return };
         let (source, destination) = (u16::from_be_bytes([b0, b1]), u16::from_be_bytes([b2, b3]));
         self.transport = match protocol {
             1 => Some(Transport::Icmp { kind: b0, code: b1 }),
             6 => Some(Transport::Tcp { source, destination, flags: bytes.get(at + 13).copied() }),
-            17 => Some(Transport::Udp { source, destination, length: u16::from_be_bytes([b4, b5]) }),
+            17 => {
+                if destination == VXLAN_PORT {
+                    self.vxlan(bytes, at + 8);
+                }
+                Some(Transport::Udp { source, destination, length: u16::from_be_bytes([b4, b5]) })
+            }
             _ => None,
         };
+    }
+
+    /// RFC 2784, section 2.1, with the key and sequence number of RFC 2890.
+    fn gre(&mut self, bytes: &[u8], at: usize) {
+        let (Some(flags), Some(protocol)) = (word(bytes, at), word(bytes, at + 2)) else { return };
+        // Version 1 is PPTP's (RFC 2637), which carries PPP.
+        if flags & 7 != 0 {
+            return;
+        }
+        let option = |bit: u16| if flags & bit != 0 { 4 } else { 0 };
+        let (checksum, key_len) = (option(0x8000), option(0x2000));
+        let key = if key_len > 0 { array(bytes, at + 4 + checksum).map(u32::from_be_bytes) } else { None };
+        self.tunnel = Some(Tunnel::Gre { protocol, key });
+        let payload = at + 4 + checksum + key_len + option(0x1000);
+        self.inner = match protocol {
+            0x0800 => Some((Link::Ipv4, payload)),
+            0x86dd => Some((Link::Ipv6, payload)),
+            0x6558 => Some((Link::Ethernet, payload)),
+            0x8847 | 0x8848 => Some((Link::Mpls, payload)),
+            _ => None,
+        };
+    }
+
+    /// RFC 7348, section 5: flags, of which one says that the network's number is there.
+    fn vxlan(&mut self, bytes: &[u8], at: usize) {
+        let Some([flags, _, _, _, a, b, c, _]) = array::<8>(bytes, at) else { return };
+        if flags & 0x08 != 0 {
+            self.tunnel = Some(Tunnel::Vxlan { vni: u32::from_be_bytes([0, a, b, c]) });
+            self.inner = Some((Link::Ethernet, at + 8));
+        }
     }
 }
 

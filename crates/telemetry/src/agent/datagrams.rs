@@ -103,6 +103,21 @@ impl Datagrams {
         false
     }
 
+    /// As [`Datagrams::add`], for who has something smaller to try when it can never be sent.
+    pub(super) fn fits(&mut self, put: impl Fn(&mut DatagramBuilder) -> Result<Fit, EncodeError>, now: Instant) -> bool {
+        for _ in 0..2 {
+            match put(&mut self.builder) {
+                Ok(Fit::Added) => {
+                    self.oldest.get_or_insert(now);
+                    return true;
+                }
+                Ok(Fit::Full) => self.send(now),
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+
     fn refuse(&mut self, error: EncodeError) {
         if self.refused != Some(error) {
             tracing::warn!("a sample cannot be sent, and all like it: {error}");

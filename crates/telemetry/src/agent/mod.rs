@@ -12,6 +12,7 @@
 //! * `run`: the thread. `join`: a sample and what became of its packet. `ways`: what the tables tell of that.
 //! * `discarding`: notifications of what was dropped.
 //! * `numbers`: sequences, pools, and when an interface's counters are due.
+//! * `host`: the machine's own counters. `ethernet`: what drivers count, as sFlow has it.
 //! * `datagrams`: the one being filled. `collector`: a socket.
 //!
 //! This file is what others see of it: configuration, numbers, and the handle.
@@ -19,6 +20,8 @@
 mod collector;
 mod datagrams;
 mod discarding;
+mod ethernet;
+mod host;
 mod join;
 mod numbers;
 mod run;
@@ -26,12 +29,15 @@ mod ways;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_flowfmt::sflow::encode::Encoding;
+use weir_flowfmt::sflow::{EthernetCounters, LagCounters, VlanCounters};
 use weir_ring::spsc::slots::Reader;
 
+pub use ethernet::ethernet_counters;
 pub use run::Agent;
 pub use ways::{Asked, Hop, Labels, Tags, Way, Ways};
 
@@ -57,6 +63,8 @@ pub struct AgentConfig {
     pub drop_limit: u32,
     /// Where datagrams go, each to all.
     pub collectors: Vec<Destination>,
+    /// Where the machine's own counters are read from, if they are reported: `/`.
+    pub host: Option<PathBuf>,
 }
 
 /// Where datagrams go.
@@ -82,6 +90,9 @@ pub struct InterfaceReport {
     pub ifindex: u32,
     pub name: String,
     pub sampled: bool,
+    /// `ifType` as IANA numbers it; 0 is taken for Ethernet.
+    pub kind: u32,
+    pub mac: Option<[u8; 6]>,
     pub speed: u64,
     pub admin_up: bool,
     pub oper_up: bool,
@@ -97,6 +108,12 @@ pub struct InterfaceReport {
     pub out_broadcast: u64,
     pub out_discards: u64,
     pub out_errors: u64,
+    /// Of ports whose driver tells.
+    pub ethernet: Option<EthernetCounters>,
+    /// Of VLAN sub-interfaces.
+    pub vlan: Option<VlanCounters>,
+    /// Of a bond's members.
+    pub lag: Option<LagCounters>,
 }
 
 /// Who knows the interfaces.

@@ -51,6 +51,16 @@ impl DataSource {
         *self.due.get_or_insert(now) <= now
     }
 
+    /// The number that the machine's next report gets.
+    pub(super) fn next_of_machine(&self) -> u32 {
+        self.counter_sequence.wrapping_add(1)
+    }
+
+    /// That report is on its way.
+    pub(super) fn machine_added(&mut self) {
+        self.counter_sequence = self.next_of_machine();
+    }
+
     /// The number of a counter sample that reports `report` now. Counters that went back were reset,
     /// which the specification has told by a sequence that starts again.
     pub(super) fn next_counters(&mut self, report: &InterfaceReport) -> u32 {
@@ -100,8 +110,14 @@ impl Numbers {
             pool: source.pools.iter().fold(0, |sum, &pool| sum.wrapping_add(pool)),
             samples: source.samples,
         };
-        // Also those of which nothing was taken so far, but not those that are no longer sampled and never gave one.
-        self.0.iter().filter(|(_, source)| source.samples > 0 || source.due.is_some()).map(stats).collect()
+        // Also those of which nothing was taken so far, but not those that are no longer sampled and never gave one;
+        // and not the machine, which is no interface.
+        self.0
+            .iter()
+            .filter(|(ifindex, _)| **ifindex != u32::MAX)
+            .filter(|(_, source)| source.samples > 0 || source.due.is_some())
+            .map(stats)
+            .collect()
     }
 }
 

@@ -9,11 +9,15 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use weir_flowfmt::sflow::encode::CounterRecord;
-use weir_flowfmt::sflow::{CountersSample, FlowSample, InterfaceCounters, Port, RawHeader, Source, UNKNOWN_COUNTER_32};
+use weir_flowfmt::sflow::structure::Value;
+use weir_flowfmt::sflow::{
+    CountersSample, EthernetCounters, FlowSample, InterfaceCounters, LagCounters, Port, RawHeader, Source, UNKNOWN_COUNTER_32, VlanCounters,
+};
 use weir_graph::Fate;
 
 use super::datagrams::Datagrams;
 use super::discarding::Discarding;
+use super::host::{Host, Owned, Record};
 use super::join::Join;
 use super::numbers::Numbers;
 use super::ways::{Asked, Way, Ways};
@@ -33,6 +37,11 @@ const TELL: Duration = Duration::from_millis(50);
 /// Refusals are noticed after this time also when nothing more is sent.
 const LISTEN: Duration = Duration::from_secs(1);
 
+/// Under which number the machine has its sequence: an ifIndex that no interface can have.
+const MACHINE: u32 = u32::MAX;
+/// The machine's source: class 2 is entPhysicalEntry.
+const MACHINE_SOURCE: Source = Source { class: 2, index: 1 };
+
 /// The agent.
 pub struct Agent {
     config: AgentConfig,
@@ -46,6 +55,7 @@ pub struct Agent {
     started: Instant,
     rest: Duration,
     look_at: Duration,
+    host: Option<Host>,
     tell_at: Instant,
     listen_at: Instant,
 }
@@ -69,6 +79,7 @@ impl Agent {
     pub fn start(config: AgentConfig, sources: Vec<SampleSource>, reports: Arc<dyn Reports>) -> std::io::Result<AgentHandle> {
         let now = Instant::now();
         let shared = Arc::new(Shared::default());
+        let host = config.host.as_deref().map(Host::new);
         let desk = Desk {
             datagrams: Datagrams::new(&config, now),
             numbers: Numbers::default(),
@@ -87,6 +98,7 @@ impl Agent {
             started: now,
             rest: RESTS.1,
             look_at: Duration::ZERO,
+            host,
             tell_at: now,
             listen_at: now,
         };
@@ -159,6 +171,9 @@ impl Agent {
             self.desk.numbers.forget_due();
             self.look_at = Duration::ZERO;
         }
+        if config.host != self.config.host {
+            self.host = config.host.as_deref().map(Host::new);
+        }
         self.config = config;
     }
 
@@ -213,6 +228,9 @@ impl Agent {
     /// Reports the counters of the sampled interfaces that are due.
     fn report_counters(&mut self, now: Instant) {
         let since = now.duration_since(self.started);
+        if let Some(host) = &mut self.host {
+            host.look(since);
+        }
         if since < self.look_at {
             return;
         }
@@ -222,8 +240,19 @@ impl Agent {
             let seconds = self.config.polling_intervals.get(&interface).copied().unwrap_or(self.config.polling_interval);
             Duration::from_secs(u64::from(seconds))
         };
+        let machine = self.host.as_ref().filter(|_| self.config.polling_interval > 0 && reports.iter().any(|report| report.sampled));
+        if let Some(host) = machine
+            && self.desk.numbers.source(MACHINE).is_due(since)
+        {
+            let records = host.records(&reports);
+            self.desk.machine(&records, now);
+            self.desk.numbers.reported(MACHINE, since, interval(MACHINE));
+        }
+        let machine = machine.is_some();
         reports.retain(|report| report.sampled && !interval(report.ifindex).is_zero());
-        self.desk.numbers.keep_due(|interface| reports.iter().any(|report| report.ifindex == interface));
+        self.desk
+            .numbers
+            .keep_due(|interface| (machine && interface == MACHINE) || reports.iter().any(|report| report.ifindex == interface));
         for report in &reports {
             if self.desk.numbers.source(report.ifindex).is_due(since) {
                 self.desk.counters(report, now);
@@ -318,8 +347,29 @@ impl Desk {
         let sequence = self.numbers.source(report.ifindex).next_counters(report);
         let sample = CountersSample { sequence, source: Source::interface(report.ifindex) };
         let counters = interface_counters(report);
-        let records = [CounterRecord::Interface(&counters), CounterRecord::PortName(&report.name)];
+        let more = [
+            report.ethernet.map(|counters| (&EthernetCounters::STRUCTURE, counters.values())),
+            report.vlan.map(|counters| (&VlanCounters::STRUCTURE, counters.values())),
+            report.lag.map(|counters| (&LagCounters::STRUCTURE, counters.values())),
+        ];
+        let mut records = vec![CounterRecord::Interface(&counters)];
+        records.extend(more.iter().flatten().map(|(structure, values)| CounterRecord::Structure(structure, values)));
+        records.push(CounterRecord::PortName(&report.name));
         self.datagrams.add(now, |builder| builder.counters_sample(&sample, &records));
+    }
+
+    /// Numbers one report of the machine, each record in a sample of its own: there are decoders (tshark is one) that
+    /// read on at the wrong place behind a counter record which they do not know. One that fits no datagram is left out.
+    fn machine(&mut self, machine: &[Record], now: Instant) {
+        for (structure, values) in machine {
+            let sequence = self.numbers.source(MACHINE).next_of_machine();
+            let sample = CountersSample { sequence, source: MACHINE_SOURCE };
+            let values: Vec<Value<'_>> = values.iter().map(Owned::value).collect();
+            let records = [CounterRecord::Structure(structure, &values)];
+            if self.datagrams.fits(|builder| builder.counters_sample(&sample, &records), now) {
+                self.numbers.source(MACHINE).machine_added();
+            }
+        }
     }
 }
 
@@ -341,7 +391,7 @@ fn interface_counters(report: &InterfaceReport) -> InterfaceCounters {
     let up = |up: bool, bit: u32| if up { bit } else { 0 };
     InterfaceCounters {
         index: report.ifindex,
-        kind: ETHERNET,
+        kind: if report.kind == 0 { ETHERNET } else { report.kind },
         speed: report.speed,
         direction: FULL_DUPLEX,
         status: up(report.admin_up, InterfaceCounters::ADMIN_UP) | up(report.oper_up, InterfaceCounters::OPER_UP),

@@ -120,7 +120,7 @@ impl Way {
         }
         if let Some(Hop { next, prefixes: Some((source, destination)) }) = self.hop {
             let (source_length, destination_length) = (source.into(), destination.into());
-            records.push(FlowRecord::Router(ExtendedRouter { next_hop: next, source_length, destination_length }));
+            records.push(FlowRecord::Router(ExtendedRouter { next_hop: Some(next), source_length, destination_length }));
         }
         let (input, output) = (self.labels.0.entries(), self.labels.1.entries());
         if !input.is_empty() || !output.is_empty() {

@@ -178,6 +178,7 @@ pub(crate) fn config(collectors: &[SocketAddr]) -> AgentConfig {
         polling_intervals: BTreeMap::new(),
         drop_limit: 0,
         collectors: collectors.iter().map(|&address| address.into()).collect(),
+        host: None,
     }
 }
 

@@ -14,6 +14,8 @@
 //! receiver, `stream` TCP, `echo` the round trip on an idle router, `cpu` the CPU time, `rounds` the
 //! order of everything, `report` the figures' names, `table` what a person reads.
 //!
+//! `sflow_decode` is another bench: how fast sFlow is read.
+//!
 //! Everything lives in anonymous namespaces and in threads of this process: when it ends, however it
 //! ends, nothing is left.
 
@@ -22,6 +24,7 @@ mod datagrams;
 mod echo;
 mod report;
 mod rounds;
+pub(crate) mod sflow_decode;
 mod stage;
 mod stream;
 mod table;

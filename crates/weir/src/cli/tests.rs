@@ -209,12 +209,31 @@ fn decode_reads_or_listens() {
     let args = decode("weir sflow decode -r x.pcap --port 9999 --format line");
     assert_eq!((args.read, args.listen, args.port, args.format), (Some("x.pcap".into()), None, 9999, Some(DecodeFormat::Line)));
     for (text, address) in [("127.0.0.1:1", "127.0.0.1:1"), ("[::1]:2", "[::1]:2"), (":3", "[::]:3"), ("4", "[::]:4")] {
-        assert_eq!(decode(&format!("weir sflow decode -l {text}")).listen, Some(address.parse().unwrap()), "{text}");
+        assert_eq!(decode(&format!("weir sflow decode --listen {text}")).listen, Some(address.parse().unwrap()), "{text}");
     }
-    assert_eq!(refused("weir sflow decode").kind(), ErrorKind::MissingRequiredArgument);
-    assert_eq!(refused("weir sflow decode -r x -l 6343").kind(), ErrorKind::ArgumentConflict);
-    assert_eq!(refused("weir sflow decode -l localhost").exit_code(), 2);
-    assert_eq!(refused("weir sflow decode -r x --port 0").exit_code(), 2);
+    let args = decode("weir sflow decode -p 7000 -L srcIP,dstIP -f 192.0.2.1/6343 -f [2001:db8::1]/1 -f host:2");
+    assert_eq!(args.columns, ["srcIP", "dstIP"]);
+    assert_eq!(args.forward, [("192.0.2.1".into(), 6343), ("2001:db8::1".into(), 1), ("host".into(), 2)]);
+    assert_eq!(decode("weir sflow decode -r x -P 0.5").playback, Some(0.5));
+    for wrong in [
+        "-r x --listen 6343",
+        "-l -j",
+        "-t -T",
+        "-g -L a",
+        "-P 2",
+        "-r x -P 0",
+        "-r x -P -1",
+        "-r x -P nan",
+        "-f host",
+        "-f host/0",
+        "-f /1",
+        "-f host/65536",
+        "-d 0",
+        "--listen localhost",
+        "-r x --port 0",
+    ] {
+        assert_eq!(refused(&format!("weir sflow decode {wrong}")).exit_code(), 2, "{wrong}");
+    }
 }
 
 #[test]

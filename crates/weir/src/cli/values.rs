@@ -29,6 +29,25 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().or(port_alone).map_err(|_| "an address and a port are written as 127.0.0.1:6343, [::1]:6343 or 6343".to_owned())
 }
 
+/// Reads `192.0.2.1/6343`, `[2001:db8::1]/6343`, `collector.example/6343`, and the same with a colon.
+pub(super) fn destination(text: &str) -> Result<(String, u16), String> {
+    let help = || "a destination is a host and a UDP port, as 192.0.2.1/6343".to_owned();
+    let (host, port) = text.rsplit_once('/').or_else(|| text.rsplit_once(':')).ok_or_else(help)?;
+    let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    match port.parse() {
+        Ok(port @ 1..) if !host.is_empty() => Ok((host.to_owned(), port)),
+        _ => Err(help()),
+    }
+}
+
+/// Reads how many times as fast; something more than nothing.
+pub(super) fn pace(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(times) if times > 0.0 && times <= 1e9 => Ok(times),
+        _ => Err("a number above 0, as 1 or 0.5 or 100".to_owned()),
+    }
+}
+
 /// Reads a duration of at most a day, in whole seconds: how long a change waits to be confirmed.
 pub(super) fn confirm_within(text: &str) -> Result<Duration, String> {
     let seconds = duration(text)?.as_millis().div_ceil(1000);

@@ -11,8 +11,10 @@ use crate::failure::Failure;
 
 /// Does it.
 pub(crate) fn execute(args: &BenchArgs, to: &mut dyn Write) -> Result<(), Failure> {
-    if let Some(BenchOther::Afxdp(afxdp_args)) = args.other {
-        return afxdp(afxdp_args, args.json, to);
+    match args.other {
+        Some(BenchOther::Afxdp(afxdp_args)) => return afxdp(afxdp_args, args.json, to),
+        Some(BenchOther::SflowDecode { seconds }) => return sflow_decode(seconds, args.json, to),
+        None => {}
     }
     let cases = chosen(&args.cases)?;
     if let Some(turns) = args.untimed {
@@ -65,6 +67,19 @@ fn afxdp(args: AfxdpArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure>
         writeln!(to, "{}", serde_json::to_string_pretty(&report).map_err(Failure::said)?)?;
     } else {
         bench::write_table(&report, to)?;
+    }
+    Ok(())
+}
+
+/// A decoder on one core.
+fn sflow_decode(seconds: u32, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    let report = bench::sflow_decode::measure(std::time::Duration::from_secs(seconds.into())).map_err(Failure::said)?;
+    if json {
+        writeln!(to, "{}", serde_json::to_string_pretty(&report).map_err(Failure::said)?)?;
+        return Ok(());
+    }
+    for row in &report.figures {
+        writeln!(to, "{:<28}{:>12.0} flow samples a second, at least {}", row.what, row.samples_per_second, row.target)?;
     }
     Ok(())
 }

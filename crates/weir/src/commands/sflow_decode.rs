@@ -1,4 +1,5 @@
-//! `weir sflow decode`: sFlow datagrams of a capture file or of the network, printed.
+//! `weir sflow decode`: sFlow datagrams of a capture file or of the network, printed, counted, written
+//! as packets, passed on, turned into NetFlow.
 //!
 //! A broken datagram is told on standard error and the next one is decoded: a collector's life. A
 //! file that held broken ones, or is broken itself, ends with exit code 1, after everything that
@@ -7,49 +8,78 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use weir_flowfmt::netflow5::{Converter, Options};
 use weir_flowfmt::sflow::capture::udp_payload;
-use weir_flowfmt::sflow::decode_datagram_to;
+use weir_flowfmt::sflow::ledger::Ledger;
 use weir_flowfmt::sflow::print::{Format, PrintError};
+use weir_flowfmt::sflow::{decode_datagram_to, version4};
 use weir_pcap::file::Reader;
 
 use super::udp_listen::listen;
 use crate::cli::{DecodeFormat, SflowDecodeArgs};
+use crate::collector::{Destinations, Packets, render};
 use crate::failure::Failure;
 
 /// Does it.
 pub(crate) fn execute(args: &SflowDecodeArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
-    let usual = if json { DecodeFormat::Json } else { DecodeFormat::Text };
-    let mut decoder = Decoder { to, format: format(args.format.unwrap_or(usual)), broken: 0 };
-    match (&args.read, args.listen) {
-        (Some(path), _) => decoder.file(path, args.port),
-        (None, Some(address)) => decoder.network(address),
-        (None, None) => Err(Failure::said("nothing to decode: -r FILE or -l ADDR:PORT")),
+    let mut decoder = Decoder::new(args, json, to)?;
+    let outcome = match &args.read {
+        Some(path) => decoder.file(path, args.port, args.playback),
+        None => decoder.network(args.listen.unwrap_or(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), args.port))),
+    };
+    match outcome {
+        Ok(()) | Err(Failure::Told(_)) => decoder.end(json)?,
+        Err(_) => {}
     }
+    outcome
 }
 
-fn format(wanted: DecodeFormat) -> Format {
-    match wanted {
-        DecodeFormat::Text => Format::Text,
-        DecodeFormat::Line => Format::Line,
-        DecodeFormat::Json => Format::Json,
-    }
+/// What is printed of each datagram.
+enum Printed<'a> {
+    Nothing,
+    Form(Format<'a>),
+    Packets(Packets),
 }
 
 struct Decoder<'a> {
     to: &'a mut dyn Write,
-    format: Format,
+    printed: Printed<'a>,
+    forward: Option<Destinations>,
+    netflow: Option<(Converter, Destinations)>,
+    ledger: Option<Ledger>,
     broken: u64,
 }
 
-impl Decoder<'_> {
-    fn file(&mut self, path: &Path, port: u16) -> Result<(), Failure> {
+impl<'a> Decoder<'a> {
+    fn new(args: &'a SflowDecodeArgs, json: bool, to: &'a mut dyn Write) -> Result<Decoder<'a>, Failure> {
+        let forward = if args.forward.is_empty() { None } else { Some(Destinations::new(&args.forward)?) };
+        let netflow = match &args.netflow_collector {
+            None => None,
+            Some(host) => {
+                let options = Options { unscaled: args.no_scaling, peer_as: args.peer_as };
+                Some((Converter::new(options), Destinations::new(&[(host.clone(), args.netflow_port)])?))
+            }
+        };
+        let silent = forward.is_some() || netflow.is_some() || args.agents;
+        let printed = printed(args, json, silent);
+        let mut decoder = Decoder { to, printed, forward, netflow, ledger: args.agents.then(Ledger::new), broken: 0 };
+        if let Printed::Packets(_) = decoder.printed {
+            Packets::begin(&mut decoder.to)?;
+        }
+        Ok(decoder)
+    }
+
+    /// All datagrams of a file; `times` as fast as they were captured, or as fast as it goes.
+    fn file(&mut self, path: &Path, port: u16, times: Option<f64>) -> Result<(), Failure> {
         let name = path.display();
         let reader = Reader::open(path).map_err(|error| Failure::said(format_args!("{name}: {error}")))?;
         let (mut number, mut datagrams) = (0_u64, 0_u64);
+        let mut pace = times.map(Pace::new);
         for captured in reader {
             number += 1;
             let frame = match captured {
@@ -62,8 +92,12 @@ impl Decoder<'_> {
             let Some(found) = udp_payload(frame.linktype, &frame.data).filter(|found| found.destination.port() == port) else {
                 continue;
             };
+            if let Some(pace) = &mut pace {
+                self.to.flush()?;
+                pace.wait(frame.timestamp_ns);
+            }
             datagrams += 1;
-            self.datagram(number, found.source.ip(), frame.timestamp_ns, found.payload)?;
+            self.datagram(number, found.source, found.destination, frame.timestamp_ns, found.payload)?;
         }
         if datagrams == 0 && self.broken == 0 {
             say(format_args!("{name}: none of its {number} frames is a whole UDP datagram to port {port} (--port chooses another)"));
@@ -77,17 +111,59 @@ impl Decoder<'_> {
         listen(address, ready, |from, bytes| {
             number += 1;
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-            self.datagram(number, from.ip(), u64::try_from(now).unwrap_or(u64::MAX), bytes)?;
+            self.datagram(number, from, address, u64::try_from(now).unwrap_or(u64::MAX), bytes)?;
             Ok(self.to.flush()?)
         })
     }
 
-    fn datagram(&mut self, number: u64, from: IpAddr, time: u64, bytes: &[u8]) -> Result<(), Failure> {
-        match decode_datagram_to(&mut self.to, self.format, from, time, bytes) {
+    fn datagram(&mut self, number: u64, from: SocketAddr, at: SocketAddr, time: u64, bytes: &[u8]) -> Result<(), Failure> {
+        // Passed on before anybody looks whether it is sound.
+        if let Some(forward) = &mut self.forward {
+            forward.send(bytes);
+        }
+        let printed = match &mut self.printed {
+            Printed::Nothing => Ok(()),
+            Printed::Form(format) => decode_datagram_to(&mut self.to, *format, from.ip(), time, bytes),
+            Printed::Packets(packets) => packets.write(&mut self.to, from, at, time, bytes),
+        };
+        if self.ledger.is_some() || self.netflow.is_some() {
+            let mut room = Vec::new();
+            if let Ok((datagram, ..)) = version4::decode(bytes, &mut room) {
+                if let Some(ledger) = &mut self.ledger {
+                    ledger.note(&datagram);
+                }
+                if let Some((converter, collector)) = &mut self.netflow {
+                    converter.convert(&datagram, time, |packet| {
+                        collector.send(packet);
+                        Ok::<(), Failure>(())
+                    })?;
+                }
+            }
+        }
+        match printed {
             Ok(()) => Ok(()),
-            Err(PrintError::Malformed(error)) => self.tell(format_args!("datagram {number} from {from}"), &error),
+            Err(PrintError::Malformed(error)) => self.tell(format_args!("datagram {number} from {}", from.ip()), &error),
             Err(PrintError::Output(error)) => Err(error.into()),
         }
+    }
+
+    /// What is said when everything is over.
+    fn end(&mut self, json: bool) -> Result<(), Failure> {
+        if let Some(ledger) = &self.ledger {
+            if json { render::json(ledger, &mut self.to)? } else { render::text(ledger, &mut self.to)? }
+        }
+        for (what, destinations) in [("datagrams", &self.forward), ("NetFlow packets", &self.netflow.as_ref().map(|(_, to)| to.clone()))] {
+            if let Some(destinations) = destinations {
+                destinations.tell(what);
+            }
+        }
+        if let Some((converter, _)) = &self.netflow
+            && converter.skipped > 0
+        {
+            say(format_args!("{} samples have no IPv4 packet, and no place in NetFlow version 5", converter.skipped));
+        }
+        self.to.flush()?;
+        Ok(())
     }
 
     /// What was printed before goes out first, so that the two stay in order on a terminal.
@@ -96,6 +172,52 @@ impl Decoder<'_> {
         self.to.flush()?;
         say(format_args!("{which}: {why}"));
         Ok(())
+    }
+}
+
+/// Which form was asked for; without any, text, unless something else is to be done.
+fn printed(args: &SflowDecodeArgs, json: bool, silent: bool) -> Printed<'_> {
+    let form = |asked: bool, format| asked.then_some(Printed::Form(format));
+    let packets = |asked: bool, packets| asked.then_some(Printed::Packets(packets));
+    let by_name = |format| match format {
+        DecodeFormat::Text => Printed::Form(Format::Text),
+        DecodeFormat::Line => Printed::Form(Format::Line),
+        DecodeFormat::Json => Printed::Form(Format::Json),
+        DecodeFormat::None => Printed::Nothing,
+    };
+    args.format
+        .map(by_name)
+        .or(form(args.line, Format::Line))
+        .or(form(!args.columns.is_empty(), Format::Columns(&args.columns)))
+        .or(form(args.grep, Format::Grep))
+        .or(form(args.compact, Format::Json))
+        .or(form(args.pretty, Format::PrettyJson))
+        .or(packets(args.packets, Packets::Sampled))
+        .or(packets(args.discards, Packets::Discarded))
+        .or(packets(args.datagrams, Packets::Datagrams))
+        .unwrap_or(if silent { Printed::Nothing } else { Printed::Form(if json { Format::Json } else { Format::Text }) })
+}
+
+/// Waits until what was captured later is due.
+struct Pace {
+    times: f64,
+    began: Instant,
+    first: Option<u64>,
+}
+
+impl Pace {
+    fn new(times: f64) -> Pace {
+        Pace { times, began: Instant::now(), first: None }
+    }
+
+    fn wait(&mut self, timestamp_ns: u64) {
+        let first = *self.first.get_or_insert(timestamp_ns);
+        // A capture's clock may step back: then nothing is waited for.
+        let after = timestamp_ns.saturating_sub(first) as f64 / self.times;
+        let due = Duration::from_nanos(after as u64);
+        if let Some(rest) = due.checked_sub(self.began.elapsed()) {
+            thread::sleep(rest);
+        }
     }
 }
 

@@ -103,7 +103,7 @@ fn tab_knows_words_options_and_values() {
     assert_eq!(suggested("show hardware --"), ["--all", "--watch", "--socket", "--router", "--ca", "--token-file", "--json"]);
     assert_eq!(suggested("show hardware --all --"), ["--watch", "--socket", "--router", "--ca", "--token-file", "--json"]);
     assert_eq!(suggested("completions "), ["bash", "zsh", "fish"]);
-    assert_eq!(suggested("sflow decode --format "), ["text", "line", "json"]);
+    assert_eq!(suggested("sflow decode --format "), ["text", "line", "json", "none"]);
     assert_eq!(
         suggested("bench ip4"),
         weir_bench::Case::ALL.iter().map(|case| case.name()).filter(|name| name.starts_with("ip4")).collect::<Vec<_>>()

@@ -1,4 +1,5 @@
-//! One JSON object for each datagram, on a line of its own (so that `jq` and line readers both work).
+//! One JSON object for each datagram: on a line of its own (so that `jq` and line readers both work), or
+//! spread over lines and indented for people.
 //!
 //! Every value is a string: numbers have up to 64 bits, and many JSON readers only keep 53 of them.
 
@@ -11,15 +12,27 @@ pub(super) struct Json<'w, W> {
     writer: &'w mut W,
     /// Whether something stands before what comes next, in the innermost object or list.
     comma: bool,
+    /// How deep the innermost object stands, when lines are broken.
+    indent: Option<usize>,
+    prefixes: [&'static str; 2],
 }
 
 impl<'w, W: Write> Json<'w, W> {
-    pub(super) fn new(writer: &'w mut W) -> Json<'w, W> {
-        Json { writer, comma: false }
+    pub(super) fn compact(writer: &'w mut W) -> Json<'w, W> {
+        Json { writer, comma: false, indent: None, prefixes: [""; 2] }
+    }
+
+    pub(super) fn pretty(writer: &'w mut W) -> Json<'w, W> {
+        Json { writer, comma: false, indent: Some(0), prefixes: [""; 2] }
     }
 
     fn separate(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.comma, true) { self.writer.write_all(b",") } else { Ok(()) }
+    }
+
+    /// A new line, so much deeper than the innermost object, where lines are broken.
+    fn fresh_line(&mut self, deeper: usize) -> io::Result<()> {
+        self.indent.map_or(Ok(()), |indent| write!(self.writer, "\n{:1$}", "", indent + deeper))
     }
 
     fn open(&mut self, bracket: &str) -> io::Result<()> {
@@ -31,6 +44,12 @@ impl<'w, W: Write> Json<'w, W> {
         self.comma = true;
         self.writer.write_all(bracket.as_bytes())
     }
+
+    fn name(&mut self, name: impl Display) -> io::Result<()> {
+        self.separate()?;
+        self.fresh_line(1)?;
+        write!(self.writer, "\"{name}\":")
+    }
 }
 
 impl<W: Write> Sink for Json<'_, W> {
@@ -39,35 +58,65 @@ impl<W: Write> Sink for Json<'_, W> {
     }
 
     fn end_datagram(&mut self) -> io::Result<()> {
+        self.fresh_line(0)?;
         self.close("}\n")
     }
 
     fn begin(&mut self, _part: Part) -> io::Result<()> {
+        let first = !self.comma;
         self.separate()?;
+        self.indent = self.indent.map(|indent| indent + 2);
+        if !first {
+            self.fresh_line(0)?;
+        }
         self.open("{")
     }
 
     fn end(&mut self, _part: Part) -> io::Result<()> {
+        self.fresh_line(0)?;
+        self.indent = self.indent.map(|indent| indent.saturating_sub(2));
         self.close("}")
     }
 
     fn begin_list(&mut self, name: &str) -> io::Result<()> {
-        self.separate()?;
-        write!(self.writer, "\"{name}\":")?;
+        self.name(name)?;
         self.open("[")
     }
 
     fn end_list(&mut self) -> io::Result<()> {
+        if self.comma {
+            self.fresh_line(1)?;
+        }
         self.close("]")
     }
 
-    fn field(&mut self, name: &str, value: impl Display) -> io::Result<()> {
+    fn nests(&self) -> bool {
+        true
+    }
+
+    fn item(&mut self, value: impl Display) -> io::Result<()> {
         self.separate()?;
-        write!(self.writer, "\"{name}\":\"{}\"", Escaped(value))
+        write!(self.writer, "\"{}\"", Escaped(value))
+    }
+
+    fn prefix(&mut self, level: usize, prefix: &'static str) {
+        if let Some(room) = self.prefixes.get_mut(level) {
+            *room = prefix;
+        }
+    }
+
+    fn field(&mut self, name: &str, value: impl Display) -> io::Result<()> {
+        let [outer, inner] = self.prefixes;
+        self.name(format_args!("{outer}{inner}{name}"))?;
+        write!(self.writer, "\"{}\"", Escaped(value))
     }
 
     fn foreign(&mut self, name: &str, value: &str) -> io::Result<()> {
         self.field(name, value)
+    }
+
+    fn foreign_name(&mut self, name: &str, value: &str) -> io::Result<()> {
+        self.field(&Escaped(name).to_string(), value)
     }
 
     /// There is no place for remarks.

@@ -25,7 +25,7 @@ pub(super) fn print(writer: &mut impl Write, datagram: &Datagram<'_>, damage: &m
             Some(Sample::Flow(_, fixed, mut records)) => {
                 let raw = records.try_fold(None, |found, record| match damage.sound(record)? {
                     FlowRecord::RawHeader(raw) => Some(Some(raw)),
-                    FlowRecord::Unknown(_) => Some(found),
+                    FlowRecord::Other(_) => Some(found),
                 });
                 if let Some(raw) = raw {
                     flow(writer, datagram, &fixed, raw.as_ref())?;
@@ -34,13 +34,13 @@ pub(super) fn print(writer: &mut impl Write, datagram: &Datagram<'_>, damage: &m
             Some(Sample::Counters(_, _, mut records)) => {
                 let counters = records.try_fold(InterfaceCounters::default(), |found, record| match damage.sound(record)? {
                     CounterRecord::Interface(counters) => Some(counters),
-                    CounterRecord::PortName(_) | CounterRecord::Unknown(_) => Some(found),
+                    CounterRecord::PortName(_) | CounterRecord::Other(_) => Some(found),
                 });
                 if let Some(counters) = counters {
                     counters_line(writer, datagram, &counters)?;
                 }
             }
-            Some(Sample::Unknown(_)) | None => {}
+            Some(Sample::Discard(..) | Sample::Unknown(_)) | None => {}
         }
     }
     Ok(())
@@ -77,8 +77,8 @@ fn flow(writer: &mut impl Write, datagram: &Datagram<'_>, sample: &FlowSample, r
 
 fn counters_line(writer: &mut impl Write, datagram: &Datagram<'_>, counters: &InterfaceCounters) -> io::Result<()> {
     write!(writer, "CNTR,{}", Address(datagram.agent))?;
-    for (_, value) in counters.fields() {
-        write!(writer, ",{value}")?;
+    for value in counters.values() {
+        write!(writer, ",{}", value.number().unwrap_or(0))?;
     }
     writeln!(writer)
 }

@@ -10,10 +10,17 @@
 //!   in JSON as JSON has them.
 //! * The JSON stays well-formed and the text keeps its end marks when a datagram is damaged.
 //!
-//! Records that [`super::decode`] does not read are named and stepped over:
-//! `skipping unknown flow_sample_element: 0:1001 len=16`.
+//! * A VLAN stack has a point behind its TPID, optical lanes have no `%u` in their names, and ICMP's type
+//!   and code are told apart in records 0:3.
+//! * Datagrams of versions 2 and 4 are printed as version 5 has the same content.
+//! * What sflowtool does not print has names of its own: `PPPoE_session`, `MPLS_stack`, `GRE_protocol`,
+//!   `GRE_key`, `VXLAN_VNI`, and every field of a packet in a tunnel with `inner_` before it.
+//! * Lines for `grep` all begin with the agent, also the first ones of a datagram.
 //!
-//! Text and JSON are two sinks of one walk, so that they cannot drift apart. What is sound in a
+//! Records that no table of [`super::records`] has are named and stepped over:
+//! `skipping unknown flow_sample_element: 0:999 len=16`.
+//!
+//! Text, JSON and columns are sinks of one walk, so that they cannot drift apart. What is sound in a
 //! damaged datagram is printed; the first error is the result. If the datagram's own header is
 //! damaged, nothing is printed.
 
@@ -22,18 +29,22 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 
 use super::decode::{CounterRecord, Datagram, DecodeError, FlowRecord, Opaque, Sample};
-use super::packet::{Ethernet, Ip, Ipv4, Ipv6, Packet, Transport};
-use super::{CountersSample, DataFormat, FlowSample, InterfaceCounters, RawHeader, VERSION};
-use show::{Address, Hex, PortNumber, SourceId, Time};
+use super::structure::Structure;
+use super::{CountersSample, DataFormat, DiscardedPacket, FlowSample, InterfaceCounters, Source, reasons, records, version4};
+use show::{Address, PortNumber, SourceId, Time};
 
+mod columns;
+mod header;
 mod json;
 mod line;
+mod realtime;
+mod record;
 mod show;
 mod text;
 
 /// How to print.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum Format<'a> {
     /// A line for each field: `srcIP 192.0.2.1`.
     #[default]
     Text,
@@ -41,6 +52,12 @@ pub enum Format {
     Line,
     /// A JSON object for each datagram, on one line; every value is a string.
     Json,
+    /// The same, spread over lines.
+    PrettyJson,
+    /// Text, each line with agent, data source, sample and record before it.
+    Grep,
+    /// These fields, comma-separated, a line for each sample that has one of them.
+    Columns(&'a [String]),
 }
 
 /// Why a datagram was not printed in full.
@@ -59,13 +76,23 @@ pub enum PrintError {
 ///
 /// # Errors
 /// The first thing found wrong with the datagram, or what the writer says.
-pub fn decode_datagram_to(writer: &mut impl Write, format: Format, source: IpAddr, unix_ns: u64, bytes: &[u8]) -> Result<(), PrintError> {
-    let datagram = Datagram::decode(bytes)?;
-    let mut damage = Damage(None);
-    let arrival = Arrival { source, unix_ns, size: bytes.len() };
+pub fn decode_datagram_to(
+    writer: &mut impl Write,
+    format: Format<'_>,
+    source: IpAddr,
+    unix_ns: u64,
+    bytes: &[u8],
+) -> Result<(), PrintError> {
+    let mut room = Vec::new();
+    let (datagram, version, wrong) = version4::decode(bytes, &mut room)?;
+    let mut damage = Damage(wrong);
+    let arrival = Arrival { source, unix_ns, size: bytes.len(), version };
     match format {
         Format::Text => walk(&mut text::Text::new(writer), &arrival, &datagram, &mut damage)?,
-        Format::Json => walk(&mut json::Json::new(writer), &arrival, &datagram, &mut damage)?,
+        Format::Grep => walk(&mut text::Text::for_grep(writer, &arrival, &datagram), &arrival, &datagram, &mut damage)?,
+        Format::Json => walk(&mut json::Json::compact(writer), &arrival, &datagram, &mut damage)?,
+        Format::PrettyJson => walk(&mut json::Json::pretty(writer), &arrival, &datagram, &mut damage)?,
+        Format::Columns(names) => walk(&mut columns::Columns::new(writer, names), &arrival, &datagram, &mut damage)?,
         Format::Line => line::print(writer, &datagram, &mut damage)?,
     }
     damage.0.map_or(Ok(()), |error| Err(error.into()))
@@ -86,9 +113,10 @@ struct Arrival {
     source: IpAddr,
     unix_ns: u64,
     size: usize,
+    version: u32,
 }
 
-/// What text and JSON have to tell apart.
+/// What the forms of output have to tell apart.
 trait Sink {
     /// A datagram begins.
     fn begin_datagram(&mut self) -> io::Result<()>;
@@ -104,16 +132,32 @@ trait Sink {
     fn end_list(&mut self) -> io::Result<()>;
     /// A named value.
     fn field(&mut self, name: &str, value: impl Display) -> io::Result<()>;
+    /// Whether lists inside of records are lists; otherwise their places are in their fields' names.
+    fn nests(&self) -> bool {
+        false
+    }
+    /// A value of a list.
+    fn item(&mut self, _value: impl Display) -> io::Result<()> {
+        Ok(())
+    }
+    /// What stands before every name from now on: at level 0 for a sample, at level 1 for a record.
+    fn prefix(&mut self, level: usize, prefix: &'static str);
     /// A named value that somebody else chose, and that may hold anything.
     fn foreign(&mut self, name: &str, value: &str) -> io::Result<()>;
+    /// The same where the name, too, is somebody else's.
+    fn foreign_name(&mut self, name: &str, value: &str) -> io::Result<()>;
     /// A remark for people.
     fn remark(&mut self, remark: std::fmt::Arguments<'_>) -> io::Result<()>;
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
-    Sample,
-    Record,
+    /// Of this kind and this source.
+    Sample(DataFormat, Option<Source>),
+    /// Of this kind.
+    Record(DataFormat),
+    /// Something in a record's list.
+    Item,
 }
 
 fn walk(sink: &mut impl Sink, arrival: &Arrival, datagram: &Datagram<'_>, damage: &mut Damage) -> io::Result<()> {
@@ -124,7 +168,7 @@ fn walk(sink: &mut impl Sink, arrival: &Arrival, datagram: &Datagram<'_>, damage
     sink.field("unixSecondsUTC", seconds)?;
     sink.field("unixSecondsUTC_uS", arrival.unix_ns % 1_000_000_000 / 1000)?;
     sink.field("localtime", Time(seconds))?;
-    sink.field("datagramVersion", VERSION)?;
+    sink.field("datagramVersion", arrival.version)?;
     sink.field("agentSubId", datagram.sub_agent_id)?;
     sink.field("agent", Address(datagram.agent))?;
     sink.field("packetSequenceNo", datagram.sequence)?;
@@ -133,16 +177,24 @@ fn walk(sink: &mut impl Sink, arrival: &Arrival, datagram: &Datagram<'_>, damage
     sink.begin_list("samples")?;
     for sample in datagram.samples() {
         let Some(sample) = damage.sound(sample) else { continue };
-        sink.begin(Part::Sample)?;
+        let part = Part::Sample(sample.format(), sample.source());
+        sink.begin(part)?;
         match sample {
             Sample::Flow(format, fixed, records) => flow_sample(sink, format, &fixed, records, damage)?,
             Sample::Counters(format, fixed, records) => counters_sample(sink, format, &fixed, records, damage)?,
+            Sample::Discard(fixed, records) => discard_sample(sink, &fixed, records, damage)?,
             Sample::Unknown(opaque) => {
                 sink.field("sampleType_tag", opaque.format)?;
-                skipping(sink, "sample", &opaque)?;
+                match opaque.format {
+                    DataFormat::RT_METRIC | DataFormat::RT_FLOW => {
+                        let outcome = realtime::sample(sink, &opaque)?;
+                        damage.sound(outcome);
+                    }
+                    _ => skipping(sink, "sample", &opaque)?,
+                }
             }
         }
-        sink.end(Part::Sample)?;
+        sink.end(part)?;
     }
     sink.end_list()?;
     sink.end_datagram()
@@ -164,23 +216,69 @@ fn flow_sample<'a>(
     sink.field("dropEvents", sample.drops)?;
     sink.field("inputPort", PortNumber(sample.input))?;
     sink.field("outputPort", PortNumber(sample.output))?;
+    flow_records(sink, records, damage)
+}
+
+fn discard_sample<'a>(
+    sink: &mut impl Sink,
+    sample: &DiscardedPacket,
+    records: impl Iterator<Item = Result<FlowRecord<'a>, DecodeError>>,
+    damage: &mut Damage,
+) -> io::Result<()> {
+    sink.field("sampleType_tag", DataFormat::DISCARDED_PACKET)?;
+    sink.field("sampleType", "DISCARD")?;
+    sink.field("sampleSequenceNo", sample.sequence)?;
+    sink.field("sourceId", SourceId(sample.source))?;
+    sink.field("dropEvents", sample.drops)?;
+    sink.field("inputPort", sample.input)?;
+    sink.field("outputPort", sample.output)?;
+    sink.field("discardCode", sample.reason)?;
+    sink.field("discardReason", reasons::name(sample.reason).unwrap_or("NotFound"))?;
+    sink.prefix(0, "discarded_");
+    flow_records(sink, records, damage)?;
+    sink.prefix(0, "");
+    Ok(())
+}
+
+fn flow_records<'a>(
+    sink: &mut impl Sink,
+    records: impl Iterator<Item = Result<FlowRecord<'a>, DecodeError>>,
+    damage: &mut Damage,
+) -> io::Result<()> {
     sink.begin_list("elements")?;
     for record in records {
         let Some(record) = damage.sound(record) else { continue };
-        sink.begin(Part::Record)?;
         match record {
             FlowRecord::RawHeader(raw) => {
+                let part = Part::Record(DataFormat::RAW_HEADER);
+                sink.begin(part)?;
                 sink.field("flowBlock_tag", DataFormat::RAW_HEADER)?;
-                raw_header(sink, &raw)?;
+                header::raw_header(sink, &raw)?;
+                sink.end(part)?;
             }
-            FlowRecord::Unknown(opaque) => {
-                sink.field("flowBlock_tag", opaque.format)?;
-                skipping(sink, "flow_sample_element", &opaque)?;
-            }
+            FlowRecord::Other(opaque) => other(sink, "flow", &opaque, records::flow_record(opaque.format), damage)?,
         }
-        sink.end(Part::Record)?;
     }
     sink.end_list()
+}
+
+/// A record by its structure. One that contradicts itself is as if it were not there.
+fn other(sink: &mut impl Sink, kind: &str, opaque: &Opaque<'_>, structure: Option<&Structure>, damage: &mut Damage) -> io::Result<()> {
+    let values = match structure.map(|structure| (structure, structure.read(opaque))) {
+        None => None,
+        Some((structure, read)) => match damage.sound(read) {
+            Some(values) => Some((structure, values)),
+            None => return Ok(()),
+        },
+    };
+    let part = Part::Record(opaque.format);
+    sink.begin(part)?;
+    sink.field(if kind == "flow" { "flowBlock_tag" } else { "counterBlock_tag" }, opaque.format)?;
+    match values {
+        Some((structure, values)) => record::record(sink, kind == "flow", structure, &values)?,
+        None => skipping(sink, &format!("{kind}_sample_element"), opaque)?,
+    }
+    sink.end(part)
 }
 
 fn counters_sample<'a>(
@@ -197,160 +295,31 @@ fn counters_sample<'a>(
     sink.begin_list("elements")?;
     for record in records {
         let Some(record) = damage.sound(record) else { continue };
-        sink.begin(Part::Record)?;
         match record {
             CounterRecord::Interface(counters) => {
+                let part = Part::Record(DataFormat::INTERFACE_COUNTERS);
+                sink.begin(part)?;
                 sink.field("counterBlock_tag", DataFormat::INTERFACE_COUNTERS)?;
-                interface_counters(sink, &counters)?;
+                for (field, value) in InterfaceCounters::STRUCTURE.fields.iter().zip(counters.values()) {
+                    sink.field(field.name, value.number().unwrap_or(0))?;
+                }
+                sink.end(part)?;
             }
             CounterRecord::PortName(name) => {
+                let part = Part::Record(DataFormat::PORT_NAME);
+                sink.begin(part)?;
                 sink.field("counterBlock_tag", DataFormat::PORT_NAME)?;
                 if !name.is_empty() {
                     sink.foreign("ifName", &String::from_utf8_lossy(name))?;
                 }
+                sink.end(part)?;
             }
-            CounterRecord::Unknown(opaque) => {
-                sink.field("counterBlock_tag", opaque.format)?;
-                skipping(sink, "counters_sample_element", &opaque)?;
-            }
+            CounterRecord::Other(opaque) => other(sink, "counters", &opaque, records::counter_record(opaque.format), damage)?,
         }
-        sink.end(Part::Record)?;
     }
     sink.end_list()
 }
 
 fn skipping(sink: &mut impl Sink, what: &str, opaque: &Opaque<'_>) -> io::Result<()> {
     sink.remark(format_args!("skipping unknown {what}: {} len={}", opaque.format, opaque.length))
-}
-
-fn raw_header(sink: &mut impl Sink, raw: &RawHeader<'_>) -> io::Result<()> {
-    sink.field("flowSampleType", "HEADER")?;
-    sink.field("headerProtocol", raw.protocol)?;
-    sink.field("sampledPacketSize", raw.frame_length)?;
-    sink.field("strippedBytes", raw.stripped)?;
-    sink.field("headerLen", raw.header.len())?;
-    sink.field("headerBytes", Hex(raw.header))?;
-    match raw.protocol {
-        RawHeader::ETHERNET | RawHeader::IPV4 | RawHeader::IPV6 => {}
-        // The protocols that the specification names, and three of its later extensions.
-        2..=18 => sink.remark(format_args!("NO_DECODE headerProtocol={}", raw.protocol))?,
-        _ => sink.remark(format_args!("UNKNOWN headerProtocol={}", raw.protocol))?,
-    }
-    let packet = Packet::decode(raw);
-    if let Some(ethernet) = &packet.ethernet {
-        link(sink, ethernet)?;
-    }
-    if let Some(offset) = packet.ip_offset {
-        // The IP packet with its header; lengths that contradict each other may make it negative.
-        sink.field("IPSize", i64::from(raw.frame_length) - i64::from(raw.stripped) - offset as i64)?;
-    }
-    match &packet.ip {
-        Some(Ip::V4(ip)) => ipv4(sink, ip)?,
-        Some(Ip::V6(ip)) => ipv6(sink, ip)?,
-        None => {}
-    }
-    packet.transport.map_or(Ok(()), |transport| self::transport(sink, &transport))
-}
-
-fn link(sink: &mut impl Sink, ethernet: &Ethernet) -> io::Result<()> {
-    sink.field("dstMAC", show::Mac(ethernet.destination))?;
-    sink.field("srcMAC", show::Mac(ethernet.source))?;
-    for (depth, tag) in ethernet.tags().iter().enumerate() {
-        let (vlan, priority) = (tag & 0x0fff, tag >> 13);
-        if depth == 0 {
-            sink.field("decodedVLAN", vlan)?;
-            sink.field("decodedPriority", priority)?;
-        } else {
-            sink.field(&format!("decodedVLAN.{depth}"), vlan)?;
-            sink.field(&format!("decodedPriority.{depth}"), priority)?;
-        }
-    }
-    if let Some([a, b, c]) = ethernet.snap_vendor {
-        sink.field("VSNAP_OUI", format_args!("{a:02X}-{b:02X}-{c:02X}"))?;
-    }
-    ethernet.ether_type.map_or(Ok(()), |ether_type| sink.field("ethernet_type", ether_type))
-}
-
-fn ipv4(sink: &mut impl Sink, ip: &Ipv4) -> io::Result<()> {
-    sink.field("ip.tot_len", ip.total_length)?;
-    sink.field("srcIP", ip.source)?;
-    sink.field("dstIP", ip.destination)?;
-    sink.field("IPProtocol", ip.protocol)?;
-    sink.field("IPTOS", ip.tos)?;
-    sink.field("IPTTL", ip.ttl)?;
-    sink.field("IPID", ip.id)?;
-    if ip.fragment_offset > 0 {
-        sink.field("IPFragmentOffset", ip.fragment_offset)?;
-    }
-    Ok(())
-}
-
-fn ipv6(sink: &mut impl Sink, ip: &Ipv6) -> io::Result<()> {
-    sink.field("IPTOS", ip.traffic_class)?;
-    sink.field("IP6_label", format_args!("{:#x}", ip.flow_label))?;
-    match ip.payload_length {
-        0 => sink.field("IPV6_payloadLen", "<jumbo>")?,
-        length => sink.field("IPV6_payloadLen", length)?,
-    }
-    sink.field("IPTTL", ip.hop_limit)?;
-    sink.field("srcIP6", Address(Some(ip.source.into())))?;
-    sink.field("dstIP6", Address(Some(ip.destination.into())))?;
-    for extension in ip.extensions() {
-        sink.field("IP6HeaderExtension", extension)?;
-    }
-    ip.protocol.map_or(Ok(()), |protocol| sink.field("IPProtocol", protocol))
-}
-
-fn transport(sink: &mut impl Sink, transport: &Transport) -> io::Result<()> {
-    match transport {
-        Transport::Icmp { kind, code } => {
-            sink.field("ICMPType", kind)?;
-            sink.field("ICMPCode", code)
-        }
-        Transport::Tcp { source, destination, flags } => {
-            sink.field("TCPSrcPort", source)?;
-            sink.field("TCPDstPort", destination)?;
-            flags.map_or(Ok(()), |flags| sink.field("TCPFlags", flags))
-        }
-        Transport::Udp { source, destination, length } => {
-            sink.field("UDPSrcPort", source)?;
-            sink.field("UDPDstPort", destination)?;
-            sink.field("UDPBytes", length)
-        }
-    }
-}
-
-fn interface_counters(sink: &mut impl Sink, counters: &InterfaceCounters) -> io::Result<()> {
-    for (name, value) in counters.fields() {
-        sink.field(name, value)?;
-    }
-    Ok(())
-}
-
-impl InterfaceCounters {
-    /// The counters under their printed names, in the order of the wire.
-    #[must_use]
-    pub fn fields(&self) -> [(&'static str, u64); 19] {
-        [
-            ("ifIndex", self.index.into()),
-            ("networkType", self.kind.into()),
-            ("ifSpeed", self.speed),
-            ("ifDirection", self.direction.into()),
-            ("ifStatus", self.status.into()),
-            ("ifInOctets", self.in_octets),
-            ("ifInUcastPkts", self.in_unicast.into()),
-            ("ifInMulticastPkts", self.in_multicast.into()),
-            ("ifInBroadcastPkts", self.in_broadcast.into()),
-            ("ifInDiscards", self.in_discards.into()),
-            ("ifInErrors", self.in_errors.into()),
-            ("ifInUnknownProtos", self.in_unknown_protocols.into()),
-            ("ifOutOctets", self.out_octets),
-            ("ifOutUcastPkts", self.out_unicast.into()),
-            ("ifOutMulticastPkts", self.out_multicast.into()),
-            ("ifOutBroadcastPkts", self.out_broadcast.into()),
-            ("ifOutDiscards", self.out_discards.into()),
-            ("ifOutErrors", self.out_errors.into()),
-            ("ifPromiscuousMode", self.promiscuous.into()),
-        ]
-    }
 }

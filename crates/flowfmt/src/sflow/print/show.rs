@@ -34,6 +34,19 @@ impl Display for Mac {
     }
 }
 
+/// Sixteen octets as RFC 9562 writes them.
+pub(super) struct Uuid(pub(super) [u8; 16]);
+
+impl Display for Uuid {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        for (place, octet) in self.0.iter().enumerate() {
+            let separator = if matches!(place, 4 | 6 | 8 | 10) { "-" } else { "" };
+            write!(f, "{separator}{octet:02x}")?;
+        }
+        Ok(())
+    }
+}
+
 /// Octets as `AA-BB-CC`.
 pub(super) struct Hex<'a>(pub(super) &'a [u8]);
 
