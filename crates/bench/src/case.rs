@@ -16,19 +16,23 @@ pub(crate) enum Limit {
     /// So many times `ip4` of the same run.
     TimesIp4(f64),
     /// So many clocks more than `ip4` of the same run.
-    #[expect(dead_code, reason = "for cases that are still to come")]
     OverIp4(f64),
+    /// What another case adds to `ip4` of the same run, so many times.
+    TimesAdded(&'static str, f64),
     /// Nothing was promised.
     None,
 }
 
 impl Limit {
-    /// In clocks a packet; `None` without a promise, or when `ip4` was not measured.
-    pub(crate) fn clocks(self, ip4: Option<f64>) -> Option<f64> {
+    /// In clocks a packet; `None` without a promise, or when what it refers to was not measured. `of` tells the clocks
+    /// of a case.
+    pub(crate) fn clocks(self, of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+        let ip4 = of("ip4");
         match self {
             Limit::Clocks(clocks) => Some(clocks),
             Limit::TimesIp4(times) => ip4.map(|ip4| ip4 * times),
             Limit::OverIp4(clocks) => ip4.map(|ip4| ip4 + clocks),
+            Limit::TimesAdded(other, times) => ip4.zip(of(other)).map(|(ip4, other)| ip4 + times * (other - ip4)),
             Limit::None => None,
         }
     }

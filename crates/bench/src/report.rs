@@ -42,7 +42,7 @@ pub struct CaseResult {
     pub nodes: BTreeMap<&'static str, f64>,
     #[serde(skip)]
     pub(crate) limit: Limit,
-    /// The most that was asked for, where sFlow is off and it is known (relative to `ip4` of the same run).
+    /// The most that was asked for, where sFlow is off and it is known (some are relative to other cases of the same run).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
     /// Median of the paired differences to off.
@@ -87,16 +87,16 @@ pub enum Found {
 }
 
 impl Report {
-    /// Everything that was found in one run; limits that refer to `ip4` are worked out here.
+    /// Everything that was found in one run; limits that refer to other cases are worked out here.
     #[must_use]
     pub fn new(machine: Machine, mut cases: Vec<Found>) -> Report {
         fn packets(found: &mut Found) -> Option<&mut CaseResult> {
             if let Found::Packets(case) = found { Some(case) } else { None }
         }
         let mut off: Vec<&mut CaseResult> = cases.iter_mut().filter_map(packets).filter(|case| case.sflow == "off").collect();
-        let ip4 = off.iter().find(|case| case.name == "ip4").map(|case| case.clocks_per_packet);
+        let clocks: BTreeMap<&str, f64> = off.iter().map(|case| (case.name, case.clocks_per_packet)).collect();
         for case in &mut off {
-            case.at_most = case.limit.clocks(ip4).map(|clocks| (clocks * 100.0).round() / 100.0);
+            case.at_most = case.limit.clocks(|name| clocks.get(name).copied()).map(|clocks| (clocks * 100.0).round() / 100.0);
         }
         Report { machine, cases }
     }

@@ -128,8 +128,13 @@ impl Scene {
 
     /// An interface, to change.
     pub(crate) fn interface(&mut self, index: u32) -> &mut Interface {
+        &mut self.entry(index).interface
+    }
+
+    /// The same with what it is bound to.
+    pub(crate) fn entry(&mut self, index: u32) -> &mut Entry {
         let entry = self.tables.interfaces.get_mut(index as usize).and_then(Option::as_mut).and_then(Arc::get_mut);
-        &mut entry.expect("a case names interfaces that it has").interface
+        entry.expect("a case names interfaces that it has")
     }
 
     /// So many static neighbours behind [`OUT`], 02:00:00:00:01:01 and so on; the group of each.
@@ -173,9 +178,9 @@ impl Scene {
         self.tables.nexthops = self.nexthops.snapshot();
         let (off, mut on) = (self.tables.clone(), self.tables.clone());
         if let Some(Some(entry)) = on.interfaces.get_mut(self.sampled as usize) {
-            let mut interface = entry.interface.clone();
-            interface.rx_taps = 1;
-            *entry = Arc::new(Entry::new(interface, entry.drops.clone()));
+            let mut sampled = Entry::clone(entry);
+            sampled.interface.rx_taps = 1;
+            *entry = Arc::new(sampled);
         }
         [off, on]
     }

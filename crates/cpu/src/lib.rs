@@ -3,6 +3,7 @@
 //! * [`tsc`] and [`tsc_hz`]: the clock everything on the hot side is measured in.
 //! * [`prefetch`], [`prefetch_write`]: hints that a line will be used soon; they can neither fault nor
 //!   change anything.
+//! * [`less_than`]: a number compared with sixteen others at once.
 //! * [`dispatch`]: runs a piece of work compiled for the best instruction set this machine has,
 //!   chosen once at start. The binary itself stays at the x86-64 baseline.
 //! * [`pin_to`]: ties the calling thread to one core.
@@ -16,7 +17,7 @@
 pub mod numa;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The current value of the time stamp counter (nanoseconds since start where there is none).
@@ -92,6 +93,41 @@ pub fn prefetch_write(place: *const u8) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = place;
+}
+
+/// Which of sixteen words are less than `than`, all taken as signed numbers: bit `n` tells of word `n`.
+///
+/// The words are read as one relaxed load of each would read them, in any order.
+#[inline(always)]
+#[must_use]
+pub fn less_than(words: &[AtomicU32; 16], than: i32) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{__m128i, _mm_cmpgt_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set1_epi32};
+        let four = |at: usize| {
+            let (place, read): (*const AtomicU32, __m128i);
+            place = words.as_ptr().wrapping_add(at);
+            #[expect(unsafe_code, reason = "there are no atomic loads of several words; a plain load of what others write is not defined")]
+            // SAFETY: the sixteen bytes from `place` on lie within `words`, since `at` is 0, 4, 8 or 12. On x86-64 such a
+            // load reads each aligned word of it in one piece, as four relaxed loads would; it writes nothing.
+            unsafe {
+                core::arch::asm!("movups {read}, [{place}]", read = lateout(xmm_reg) read, place = in(reg) place,
+                    options(pure, readonly, nostack, preserves_flags));
+            }
+            read
+        };
+        let (one, two, three, last) = (four(0), four(4), four(8), four(12));
+        #[expect(unsafe_code, reason = "arithmetic that every x86-64 has, but stable Rust calls unsafe in older versions only")]
+        // SAFETY: SSE2 is part of x86-64; these instructions work on registers.
+        unsafe {
+            let than = _mm_set1_epi32(than);
+            let less = |words: __m128i| _mm_cmpgt_epi32(than, words);
+            let (lower, upper) = (_mm_packs_epi32(less(one), less(two)), _mm_packs_epi32(less(three), less(last)));
+            _mm_movemask_epi8(_mm_packs_epi16(lower, upper)) as u32
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    words.iter().enumerate().fold(0, |bits, (n, word)| bits | u32::from(word.load(Ordering::Relaxed).cast_signed() < than) << n)
 }
 
 /// Bytes of a large page, and what memory has to begin at to lie on such pages whole.
@@ -297,6 +333,16 @@ mod tests {
             prefer_hugepages(&memory[..10], now);
             prefer_hugepages::<u32>(&[], now);
             assert!(memory.iter().enumerate().all(|(n, &word)| word == n as u32));
+        }
+    }
+
+    #[test]
+    fn words_are_compared_as_signed_numbers() {
+        let words: [AtomicU32; 16] =
+            std::array::from_fn(|n| AtomicU32::new(if n < 2 { i32::MIN.cast_unsigned() + n as u32 } else { 10 * n as u32 }));
+        for than in [i32::MIN, i32::MIN + 1, -1, 0, 20, 21, 70, 150, 151, i32::MAX] {
+            let bits = words.iter().rev().fold(0, |bits, word| bits << 1 | u32::from(word.load(Ordering::Relaxed).cast_signed() < than));
+            assert_eq!(less_than(&words, than), bits, "{than}");
         }
     }
 

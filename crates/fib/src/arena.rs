@@ -8,14 +8,19 @@
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
 
 use weir_cpu::HUGE_PAGE;
 use zerocopy::FromZeros;
 
 /// Bytes of a unit.
 pub(crate) const UNIT: usize = 16;
+/// Words of a unit.
+pub(crate) const UNIT_WORDS: usize = UNIT / size_of::<AtomicU32>();
 /// Bytes of a chunk.
 const CHUNK_BYTES: usize = 16 << 20;
+/// Words of a chunk.
+const CHUNK_WORDS: usize = CHUNK_BYTES / size_of::<AtomicU32>();
 /// Units of a chunk.
 const CHUNK_UNITS: u32 = (CHUNK_BYTES / UNIT) as u32;
 /// Chunks of an arena: 512 MiB, some 50 million routes.
@@ -23,48 +28,44 @@ const CHUNKS: usize = 32;
 /// Units in use from which on large pages are asked for: half of one is.
 const LARGE: u32 = (HUGE_PAGE / 2 / UNIT) as u32;
 
-struct Chunk<T> {
-    words: Box<[T]>,
+struct Chunk {
+    words: Box<[AtomicU32]>,
     /// Words before the first large page.
     skip: usize,
 }
 
-impl<T> Chunk<T> {
+impl Chunk {
     #[inline(always)]
-    fn words(&self) -> &[T] {
+    fn words(&self) -> &[AtomicU32] {
         self.words.get(self.skip..).unwrap_or(&[])
     }
 }
 
 /// Words that are read by many and written by one.
-pub(crate) struct Arena<T> {
-    chunks: [OnceLock<Chunk<T>>; CHUNKS],
+pub(crate) struct Arena {
+    chunks: [OnceLock<Chunk>; CHUNKS],
 }
 
-impl<T: FromZeros> Arena<T> {
-    /// Words of a unit.
-    pub(crate) const UNIT_WORDS: usize = UNIT / size_of::<T>();
-    const CHUNK_WORDS: usize = CHUNK_BYTES / size_of::<T>();
-
-    pub(crate) fn new() -> Arena<T> {
+impl Arena {
+    pub(crate) fn new() -> Arena {
         Arena { chunks: [const { OnceLock::new() }; CHUNKS] }
     }
 
     /// A word. That there is none is not reached: memory is there before an entry leads into it.
     #[inline(always)]
-    pub(crate) fn get(&self, word: usize) -> Option<&T> {
-        self.chunks[(word / Self::CHUNK_WORDS) % CHUNKS].get()?.words().get(word % Self::CHUNK_WORDS)
+    pub(crate) fn get(&self, word: usize) -> Option<&AtomicU32> {
+        self.chunks[(word / CHUNK_WORDS) % CHUNKS].get()?.words().get(word % CHUNK_WORDS)
     }
 
     /// All words of the first chunk, which is all that most tables have.
     #[inline(always)]
-    pub(crate) fn first(&self) -> &[T] {
+    pub(crate) fn first(&self) -> &[AtomicU32] {
         self.chunks[0].get().map_or(&[], Chunk::words)
     }
 
     /// The words of a node that begins at `unit`; a node lies in one chunk.
-    pub(crate) fn node(&self, unit: u32, words: usize) -> &[T] {
-        let start = (unit % CHUNK_UNITS) as usize * Self::UNIT_WORDS;
+    pub(crate) fn node(&self, unit: u32, words: usize) -> &[AtomicU32] {
+        let start = (unit % CHUNK_UNITS) as usize * UNIT_WORDS;
         let chunk = self.chunks.get((unit / CHUNK_UNITS) as usize).and_then(OnceLock::get);
         chunk.and_then(|chunk| chunk.words().get(start..start + words)).unwrap_or(&[])
     }
@@ -75,22 +76,20 @@ impl<T: FromZeros> Arena<T> {
         if place.get().is_some() {
             return true;
         }
-        let Ok(words) = <[T]>::new_box_zeroed_with_elems(Self::CHUNK_WORDS + HUGE_PAGE / size_of::<T>()) else { return false };
+        let Ok(words) = <[AtomicU32]>::new_box_zeroed_with_elems(CHUNK_WORDS + HUGE_PAGE / size_of::<AtomicU32>()) else { return false };
         let skip = words.as_ptr().align_offset(HUGE_PAGE);
         if unit > LARGE {
             weir_cpu::prefer_hugepages(&words, false);
         }
         place.set(Chunk { words, skip }).is_ok()
     }
-}
 
-impl<T> Arena<T> {
     /// Moves the first chunk to large pages.
     #[cold]
     fn enlarge_pages(&self) {
         if let Some(chunk) = self.chunks[0].get() {
             weir_cpu::prefer_hugepages(chunk.words(), false);
-            let used = LARGE as usize * UNIT / size_of::<T>();
+            let used = LARGE as usize * UNIT / size_of::<AtomicU32>();
             weir_cpu::prefer_hugepages(chunk.words().get(..2 * used).unwrap_or(&[]), true);
         }
     }
@@ -110,7 +109,7 @@ pub(crate) struct Space {
 
 impl Space {
     /// Takes units that lie together: 1 to 2^[`TOP`]. `None` when there is no memory.
-    pub(crate) fn take<T: FromZeros>(&mut self, arena: &Arena<T>, units: u32) -> Option<u32> {
+    pub(crate) fn take(&mut self, arena: &Arena, units: u32) -> Option<u32> {
         let order = units.max(1).next_power_of_two().trailing_zeros();
         let fitting = (order..=TOP).find_map(|order| Some((order, self.free.get_mut(order as usize)?.pop_first()?)));
         let (found, start) = match fitting {
@@ -121,7 +120,7 @@ impl Space {
         Some(start)
     }
 
-    fn extend<T: FromZeros>(&mut self, arena: &Arena<T>) -> Option<u32> {
+    fn extend(&mut self, arena: &Arena) -> Option<u32> {
         if !arena.provide(self.high) {
             return None;
         }
@@ -162,11 +161,10 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU32;
 
     #[test]
     fn what_is_given_back_finds_together() {
-        let arena = Arena::<AtomicU32>::new();
+        let arena = Arena::new();
         let mut space = Space::default();
         let mut taken: Vec<(u32, u32)> =
             (0..4000u32).map(|n| 1 + n * 7919 % 128).map(|units| (space.take(&arena, units).unwrap(), units)).collect();
@@ -183,7 +181,7 @@ mod tests {
 
     #[test]
     fn nodes_lie_at_cache_lines() {
-        let arena = Arena::<AtomicU32>::new();
+        let arena = Arena::new();
         let mut space = Space::default();
         let unit = space.take(&arena, 4).unwrap();
         assert_eq!(arena.node(unit, 16).as_ptr().addr() % 64, 0);

@@ -2,8 +2,8 @@
 //!
 //! Bit 31 tells a node from a leaf. A leaf is the group alone, and zero is the leaf that says: no route.
 //! A node is named by the unit of memory that it begins at (see `arena.rs`). Bit 30 tells a node that is
-//! coded from a plain block of 256 slots; bit 29 then tells the two codes apart: dense (`dense.rs`) and
-//! sparse (`sparse.rs`), whose size is in bits 26 to 28.
+//! coded from a plain block of 256 slots; bit 29 then tells the two codes apart: dense (`dense.rs`), with the
+//! size of its runs in bits 26 and 27, and ranges (`range.rs`), where bit 26 says whether there is an index.
 
 /// Bits of a group number; the other nine of a word are the place of a route in its node (`rib.rs`).
 pub(crate) const GROUP_BITS: u32 = 23;
@@ -14,10 +14,9 @@ pub const MAX_GROUP: u32 = GROUP_MASK;
 
 const NODE: u32 = 1 << 31;
 const CODED: u32 = 1 << 30;
-const SPARSE: u32 = 1 << 29;
-const CLASS_SHIFT: u32 = 26;
-const CLASS_MASK: u32 = 7;
-const UNIT_MASK: u32 = (1 << CLASS_SHIFT) - 1;
+const RANGES: u32 = 1 << 29;
+const KIND_SHIFT: u32 = 26;
+const UNIT_MASK: u32 = (1 << KIND_SHIFT) - 1;
 
 /// What a slot holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,13 +33,15 @@ impl Entry {
         Entry(NODE | unit & UNIT_MASK)
     }
 
-    pub(crate) fn dense(unit: u32) -> Entry {
-        Entry(NODE | CODED | unit & UNIT_MASK)
+    /// A dense node whose runs take a word shifted right by `narrow`: 4, 2 or 1 bytes.
+    pub(crate) fn dense(unit: u32, narrow: u32) -> Entry {
+        Entry(NODE | CODED | (narrow & 3) << KIND_SHIFT | unit & UNIT_MASK)
     }
 
-    /// A sparse node of 2^`class` values.
-    pub(crate) fn sparse(unit: u32, class: u32) -> Entry {
-        Entry(NODE | CODED | SPARSE | (class & CLASS_MASK) << CLASS_SHIFT | unit & UNIT_MASK)
+    /// A node of ranges, with an index or without.
+    #[inline(always)]
+    pub(crate) fn ranges(unit: u32, indexed: bool) -> Entry {
+        Entry(NODE | CODED | RANGES | u32::from(indexed) << KIND_SHIFT | unit & UNIT_MASK)
     }
 
     #[inline(always)]
@@ -54,16 +55,22 @@ impl Entry {
         self.0 & (NODE | CODED) == NODE
     }
 
-    /// Of a node: whether it is sparse.
+    /// Of a node: whether it is one of ranges.
     #[inline(always)]
-    pub(crate) fn is_sparse(self) -> bool {
-        self.0 & (NODE | CODED | SPARSE) == NODE | CODED | SPARSE
+    pub(crate) fn is_ranges(self) -> bool {
+        self.0 & (NODE | CODED | RANGES) == NODE | CODED | RANGES
     }
 
-    /// Of a sparse node: the logarithm of its number of values.
+    /// Of a plain or dense node: how much less than a word its entries take, as [`Entry::dense`] has it.
     #[inline(always)]
-    pub(crate) fn class(self) -> u32 {
-        self.0 >> CLASS_SHIFT & CLASS_MASK
+    pub(crate) fn narrow(self) -> u32 {
+        self.0 >> KIND_SHIFT & 3
+    }
+
+    /// Of a node of ranges: 1 if it has an index, else 0.
+    #[inline(always)]
+    pub(crate) fn indexed(self) -> u32 {
+        self.0 >> KIND_SHIFT & 1
     }
 
     /// Of a node: where it begins.

@@ -3,23 +3,24 @@
 //! A trie of 16, 8 and 8 bits (`trie.rs`): the root has an entry for each first half of an address, and a
 //! lookup is one load when no route there is longer than /16, else a node more for the third octet, and
 //! one for the fourth where routes are longer than /24. A table of few routes has plain nodes, and is
-//! asked address by address ([`SmallFib4`]). In a large one, nodes are coded, a sixth of the size, and a
+//! asked address by address ([`SmallFib4`]). In a large one, nodes are coded, a tenth of the size, and a
 //! batch overlaps its waits for memory: a pass over all addresses works out what the next pass reads and
-//! prefetches it. Addresses that are done after the first load go along, without a branch, since what a
+//! fetches it ([`LargeFib4`]). Addresses that are done after the first load go along, without a branch, since what a
 //! random address finds cannot be guessed.
 
 use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::arena::Arena;
+use crate::arena::UNIT_WORDS;
 use crate::dense::{self, SLOTS};
 use crate::entry::Entry;
-use crate::trie::{Trie, load};
+use crate::trie::{Trie, byte_of_run, load};
 
 /// How many lookups are staged together.
 const STAGE: usize = 256;
-const UNIT_WORDS: usize = Arena::<AtomicU32>::UNIT_WORDS;
+/// Words of a cache line.
+const CACHE_LINE: usize = 16;
 
 /// The IPv4 table as readers see it.
 pub struct Fib4 {
@@ -80,32 +81,15 @@ impl Fib4 {
     #[inline(always)]
     fn stage(&self, addresses: &[u32], groups: &mut [u32]) {
         let steps = self.large();
-        // Arrays of a fixed size, each visited at the same places: no bound to check.
-        let (mut entries, mut places) = ([0u32; STAGE], [0u32; STAGE]);
+        let mut entries = [0u32; STAGE];
+        for &address in addresses {
+            steps.announce((address >> 16) as u16);
+        }
         for (&address, entry) in addresses.iter().zip(&mut entries) {
             *entry = steps.first(address);
         }
-        for ((&address, &entry), place) in addresses.iter().zip(&entries).zip(&mut places) {
-            *place = steps.second(address, entry);
-        }
-        let mut all = 0;
-        for ((group, &entry), &place) in groups.iter_mut().zip(&entries).zip(&places) {
-            *group = steps.below(entry, place).0;
-            all |= *group;
-        }
-        if Entry(all).is_node() {
-            self.finish(addresses, groups);
-        }
-    }
-
-    /// The last octet, for routes longer than /24, which are few.
-    #[cold]
-    fn finish(&self, addresses: &[u32], groups: &mut [u32]) {
-        for (&address, group) in addresses.iter().zip(groups) {
-            let entry = Entry(*group);
-            if entry.is_node() {
-                *group = self.trie.step(entry, slot(address, 0)).group();
-            }
+        for ((&address, group), &entry) in addresses.iter().zip(groups).zip(&entries) {
+            *group = steps.last(address, entry);
         }
     }
 }
@@ -116,8 +100,8 @@ fn slot(address: u32, shift: u32) -> usize {
     (address >> shift) as usize % SLOTS
 }
 
-/// A [`Fib4`] as plain slices, a lookup in three steps. Each fetches what the next one reads, which then does not
-/// wait if enough was done in between.
+/// A [`Fib4`] as plain slices, a lookup in steps: it is announced, and then each step fetches what the next one
+/// reads, which then does not wait if enough was done in between.
 #[derive(Clone, Copy)]
 pub struct LargeFib4<'a> {
     trie: &'a Trie,
@@ -127,65 +111,58 @@ pub struct LargeFib4<'a> {
 }
 
 impl LargeFib4<'_> {
-    /// What the root says of an address: a word for the steps that follow.
+    /// Fetches what [`LargeFib4::first`] reads for addresses with this first half: the root of a full table is larger
+    /// than a first-level cache, and is not alone in the second.
+    #[inline(always)]
+    pub fn announce(self, half: u16) {
+        weir_cpu::prefetch(&self.root[usize::from(half)]);
+    }
+
+    /// What the root says of an address: a word for the step that follows. Fetches the two cache lines that most
+    /// nodes of the third octet fill.
     #[inline(always)]
     #[must_use]
     pub fn first(self, address: u32) -> u32 {
         let top = load(&self.root[(address >> 16) as usize]);
-        let (head, _) = dense::head_of(slot(address, 8));
-        self.fetch(top.unit() as usize * UNIT_WORDS + head);
+        let start = top.unit() as usize * UNIT_WORDS;
+        self.fetch(start);
+        self.fetch(start + CACHE_LINE);
         top.0
     }
 
-    /// Where the node of the third octet holds it, when `first` is the word of the first step. Addresses that were
-    /// done with the root go along: what a random one finds cannot be guessed.
+    /// The group, when `first` is the word of the step before. Addresses that were done with the root go along: what
+    /// a random one finds cannot be guessed.
     #[inline(always)]
     #[must_use]
-    pub fn second(self, address: u32, first: u32) -> u32 {
+    pub fn last(self, address: u32, first: u32) -> u32 {
         let (entry, slot) = (Entry(first), slot(address, 8));
-        let start = entry.unit() as usize * UNIT_WORDS;
         let (head, bit) = dense::head_of(slot);
-        let found = match self.words.get(start + head) {
-            Some(word) if !entry.is_plain() => start + dense::run_of(word.load(Ordering::Relaxed), bit),
-            _ => {
-                cold_path();
-                self.trie.place_of(entry, slot)
-            }
-        };
-        self.fetch(found);
-        found as u32
-    }
-
-    /// The group, when `first` and `second` are the words of the steps before.
-    #[inline(always)]
-    #[must_use]
-    pub fn third(self, address: u32, first: u32, second: u32) -> u32 {
-        let entry = self.below(first, second);
-        if entry.is_node() {
-            // Few routes are longer than /24.
-            cold_path();
-            return self.trie.step(entry, slot(address, 0)).group();
-        }
-        entry.group()
-    }
-
-    /// What the node of the third octet holds; what was a leaf already led to some place, which says nothing.
-    #[inline(always)]
-    fn below(self, first: u32, second: u32) -> Entry {
-        let below = match self.words.get(second as usize) {
-            Some(word) => load(word),
-            None => {
-                cold_path();
-                self.trie.words.get(second as usize).map_or(Entry::NO_ROUTE, load)
-            }
-        };
-        if Entry(first).is_node() { below } else { Entry(first) }
+        let start = entry.unit() as usize * UNIT_WORDS;
+        let Some(head) = self.words.get(start + head).filter(|_| !entry.is_plain()) else { return otherwise(self.trie, address, first) };
+        let byte = byte_of_run(entry, dense::run_of(head.load(Ordering::Relaxed), bit));
+        let Some(word) = self.words.get(byte / size_of::<u32>()) else { return otherwise(self.trie, address, first) };
+        let below = dense::read(load(word).0, byte, entry.narrow());
+        let entry = if entry.is_node() { below } else { entry };
+        if entry.is_node() { otherwise(self.trie, address, first) } else { entry.group() }
     }
 
     #[inline(always)]
     fn fetch(self, word: usize) {
         weir_cpu::prefetch_address(self.words.as_ptr().wrapping_add(word).cast());
     }
+}
+
+/// A plain node, which few are, one beyond the first chunk, or a route longer than /24.
+#[cold]
+#[inline(never)]
+fn otherwise(trie: &Trie, address: u32, first: u32) -> u32 {
+    let mut entry = Entry(first);
+    for shift in [8, 0] {
+        if entry.is_node() {
+            entry = trie.step(entry, slot(address, shift));
+        }
+    }
+    entry.group()
 }
 
 impl std::fmt::Debug for LargeFib4<'_> {

@@ -1,57 +1,35 @@
 //! The IPv6 table that workers read.
 //!
 //! A trie (`trie.rs`): the root has an entry for the first two octets, and below it are nodes of one octet,
-//! and sparse ones of two, where a subtree has few routes. Today's routes are /48 and shorter and lie in
-//! some hundred values of the first two octets, so that an address is found in four to six steps; at most
-//! it takes fifteen.
+//! and nodes of ranges, which tell up to four octets apart at once where a subtree has few routes. Today's routes are
+//! /48 and shorter and lie in some hundred values of the first two octets: an address is found by the root, one or
+//! two plain nodes, which stay in the cache, and a node of ranges.
 //!
-//! A table of few routes has plain nodes, and is asked address by address ([`SmallFib6`]).
-//!
-//! A batch goes level by level, so that the waits of 256 addresses overlap. At each level the addresses
-//! that go on are in two lists, by the kind of node they lead to: nothing has to be guessed.
+//! A table of few routes has plain nodes, and is asked address by address ([`SmallFib6`]). In a large one a lookup takes
+//! three steps ([`LargeFib6`]), between which other addresses have theirs, so that their waits for memory overlap.
+//! The steps hardly have a branch: what a random address finds cannot be guessed.
 
+use std::hint::cold_path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::arena::Arena;
-use crate::dense;
-use crate::entry::{Entry, GROUP_MASK};
+use crate::arena::UNIT_WORDS;
+use crate::entry::Entry;
+use crate::range::{self, LINE};
 use crate::trie::{Trie, load};
 
 /// How many lookups are staged together.
 const STAGE: usize = 256;
-const UNIT_WORDS: usize = Arena::<AtomicU32>::UNIT_WORDS;
-const UNIT_HALVES: usize = Arena::<AtomicU16>::UNIT_WORDS;
 /// Octets of an address.
 const OCTETS: usize = 16;
+/// Octets of each half of it.
+const HALF: usize = 8;
+/// Units of memory of a cache line.
+const LINE_UNITS: u32 = (LINE / UNIT_WORDS) as u32;
 
 /// The IPv6 table as readers see it.
 pub struct Fib6 {
     trie: Arc<Trie>,
-}
-
-/// Addresses of a batch, by number, that lead to one kind of node.
-struct List {
-    numbers: [u8; STAGE],
-    len: usize,
-}
-
-impl List {
-    fn new() -> List {
-        List { numbers: [0; STAGE], len: 0 }
-    }
-
-    /// Appends a number if it is `wanted`, without a branch.
-    #[inline(always)]
-    fn push(&mut self, number: u8, wanted: bool) {
-        self.numbers[self.len % STAGE] = number;
-        self.len += usize::from(wanted);
-    }
-
-    #[inline(always)]
-    fn numbers(&self) -> &[u8] {
-        self.numbers.get(..self.len).unwrap_or(&[])
-    }
 }
 
 impl Fib6 {
@@ -68,7 +46,7 @@ impl Fib6 {
             if !entry.is_node() {
                 break;
             }
-            if entry.is_sparse() {
+            if entry.is_ranges() {
                 return self.trie.search(entry, key(address, level));
             }
             entry = self.trie.step(entry, slot(address, level));
@@ -87,83 +65,34 @@ impl Fib6 {
         Some(SmallFib6 { fib: self, root: &self.trie.root, blocks: self.trie.words.first() })
     }
 
+    /// The table to be asked step by step, for loops that do other things between the steps. Of any size; a small one
+    /// is better asked as such.
+    #[inline(always)]
+    #[must_use]
+    pub fn large(&self) -> LargeFib6<'_> {
+        let words = self.trie.words.first();
+        LargeFib6 { fib: self, root: &self.trie.root, words, lines: words.as_chunks().0 }
+    }
+
     /// Looks up many addresses so that their waits for memory overlap. Stops at the end of the
     /// shorter slice.
     #[inline(always)]
     pub fn lookup_batch(&self, addresses: &[u128], groups: &mut [u32]) {
+        let steps = self.large();
+        let mut ways = [Way6::default(); STAGE];
         for (addresses, groups) in addresses.chunks(STAGE).zip(groups.chunks_mut(STAGE)) {
             let count = addresses.len().min(groups.len());
-            let (Some(addresses), Some(groups)) = (addresses.get(..count), groups.get_mut(..count)) else { return };
-            self.stage(addresses, groups);
-        }
-    }
-
-    /// Up to [`STAGE`] lookups, level by level.
-    #[inline(always)]
-    fn stage(&self, addresses: &[u128], groups: &mut [u32]) {
-        let first = First { words: self.trie.words.first(), halves: self.trie.halves.first() };
-        let mut entries = [0u32; STAGE];
-        let (mut sparse, mut others) = (List::new(), List::new());
-        for (n, (&address, place)) in addresses.iter().zip(entries.iter_mut()).enumerate() {
-            let entry = self.trie.top((address >> 112) as usize);
-            *place = entry.0;
-            sparse.push(n as u8, entry.is_sparse());
-            others.push(n as u8, entry.is_node() & !entry.is_sparse());
-            first.announce(entry, slot(address, 2));
-        }
-        for level in 2..OCTETS {
-            for &n in sparse.numbers() {
-                if let Some(&address) = addresses.get(usize::from(n)) {
-                    let place = &mut entries[usize::from(n)];
-                    *place = self.trie.search(Entry(*place), key(address, level));
-                }
+            let Some(ways) = ways.get_mut(..count) else { return };
+            for (&address, way) in addresses.iter().zip(&mut *ways) {
+                *way = steps.first((address >> 64) as u64);
             }
-            if others.len == 0 {
-                break;
+            for way in &mut *ways {
+                *way = steps.second(*way);
             }
-            (sparse, others) = self.descend(&first, addresses, &mut entries, &others, level);
+            for ((group, &address), &way) in groups.iter_mut().zip(addresses).zip(&*ways) {
+                *group = steps.last(way, || address);
+            }
         }
-        for (group, entry) in groups.iter_mut().zip(entries) {
-            *group = entry & GROUP_MASK;
-        }
-    }
-
-    /// Takes the addresses of a list an octet further.
-    #[inline(always)]
-    fn descend(&self, first: &First<'_>, addresses: &[u128], entries: &mut [u32; STAGE], list: &List, level: usize) -> (List, List) {
-        let (mut sparse, mut others) = (List::new(), List::new());
-        for &n in list.numbers() {
-            let Some(&address) = addresses.get(usize::from(n)) else { break };
-            let place = &mut entries[usize::from(n)];
-            let entry = self.trie.step(Entry(*place), slot(address, level));
-            *place = entry.0;
-            sparse.push(n, entry.is_sparse());
-            others.push(n, entry.is_node() & !entry.is_sparse());
-            first.announce(entry, slot(address, level + 1));
-        }
-        (sparse, others)
-    }
-}
-
-/// The first chunks of both kinds of memory.
-struct First<'a> {
-    words: &'a [AtomicU32],
-    halves: &'a [AtomicU16],
-}
-
-impl First<'_> {
-    /// Prefetches what is read first of the node that an entry leads to, if it does.
-    #[inline(always)]
-    fn announce(&self, entry: Entry, slot: usize) {
-        let (head, _) = dense::head_of(slot);
-        let word = self
-            .words
-            .get(entry.unit() as usize * UNIT_WORDS + head)
-            .map(std::ptr::from_ref)
-            .map_or(std::ptr::null(), <*const _>::cast::<u8>);
-        let half =
-            self.halves.get(entry.unit() as usize * UNIT_HALVES).map(std::ptr::from_ref).map_or(std::ptr::null(), <*const _>::cast::<u8>);
-        weir_cpu::prefetch_address(if entry.is_sparse() { half } else { word });
     }
 }
 
@@ -173,10 +102,97 @@ fn slot(address: u128, level: usize) -> usize {
     (address >> (120 - 8 * (level % OCTETS))) as usize % 256
 }
 
-/// Two octets of an address, from `level` on, which is not the last.
-#[inline(always)]
-fn key(address: u128, level: usize) -> u16 {
-    (address >> (112 - 8 * (level % (OCTETS - 1)))) as u16
+/// What a node of ranges at `level` tells apart: up to four octets, and nothing behind the half that it is in.
+fn key(address: u128, level: usize) -> u32 {
+    let half = if level < HALF { (address >> 64) as u64 } else { address as u64 };
+    (half << (8 * (level % HALF)) >> 32) as u32
+}
+
+/// How far a lookup in a [`LargeFib6`] is: what the next step starts from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Way6 {
+    entry: u32,
+    /// What a node of ranges tells apart.
+    key: i32,
+    /// The cache line of the node that is read next.
+    line: u32,
+}
+
+/// A [`Fib6`] as plain slices, a lookup in three steps. Each fetches what the next one reads, which then does not
+/// wait if enough was done in between.
+#[derive(Clone, Copy, Debug)]
+pub struct LargeFib6<'a> {
+    fib: &'a Fib6,
+    root: &'a [AtomicU32; crate::trie::ROOT],
+    /// All that the first chunk holds.
+    words: &'a [AtomicU32],
+    /// The same as cache lines.
+    lines: &'a [[AtomicU32; LINE]],
+}
+
+impl LargeFib6<'_> {
+    /// Through the root and plain nodes, with the upper half of an address.
+    #[inline(always)]
+    #[must_use]
+    pub fn first(self, upper: u64) -> Way6 {
+        let mut entry = load(&self.root[(upper >> 48) as usize]);
+        // A bit stands behind the octets that are left, where no node of ranges within them tells anything apart.
+        let mut rest = upper << 16 | 1 << 15;
+        // Four of five addresses of a full table are through after one.
+        while entry.is_plain() {
+            let Some(word) = self.words.get(entry.unit() as usize * UNIT_WORDS + (rest >> 56) as usize) else { break };
+            entry = load(word);
+            rest <<= 8;
+            if rest == 1 << 63 {
+                // What is left is in the other half: for all that is a node, the last step knows that it is too far.
+                entry = if entry.is_node() { Entry::plain(0) } else { entry };
+                break;
+            }
+        }
+        let line = entry.unit() / LINE_UNITS;
+        self.fetch(line);
+        Way6 { entry: entry.0, key: range::turned((rest >> 32) as u32), line }
+    }
+
+    /// Through the index of a node of ranges. What has none, or is done, goes along: what a random address finds
+    /// cannot be guessed.
+    #[inline(always)]
+    #[must_use]
+    pub fn second(self, way: Way6) -> Way6 {
+        let further = self.lines.get(way.line as usize).map_or(0, |index| range::line_below(index, way.key));
+        let line = way.line + further * Entry(way.entry).indexed();
+        self.fetch(line);
+        Way6 { line, ..way }
+    }
+
+    /// The group.
+    #[inline(always)]
+    #[must_use]
+    pub fn last(self, way: Way6, address: impl FnOnce() -> u128) -> u32 {
+        let entry = Entry(way.entry);
+        match self.lines.get(way.line as usize) {
+            Some(line) if entry.is_ranges() | !entry.is_node() => {
+                let group = range::group_in(line, way.key);
+                if entry.is_node() { group } else { entry.group() }
+            }
+            _ => {
+                cold_path();
+                far(self.fib, address())
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn fetch(self, line: u32) {
+        weir_cpu::prefetch_address(self.words.as_ptr().wrapping_add(line as usize * LINE).cast());
+    }
+}
+
+/// Many nodes above one another, a great group, or memory beyond the first chunk: the whole lookup at once.
+#[cold]
+#[inline(never)]
+fn far(fib: &Fib6, address: u128) -> u32 {
+    fib.lookup(address)
 }
 
 /// A small [`Fib6`] as plain slices: for loops over many packets, which would otherwise look for root

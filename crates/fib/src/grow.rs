@@ -15,22 +15,22 @@ use std::sync::atomic::Ordering;
 
 use weir_ring::qsbr::{Domain, Ticket};
 
-use crate::arena::{Arena, Space, UNIT};
+use crate::arena::{Space, UNIT, UNIT_WORDS};
 use crate::dense::{self, SLOTS, Slots};
 use crate::entry::Entry;
+use crate::range;
 use crate::rib::{self, Full, Prefix, Rib};
-use crate::sparse;
-use crate::trie::{Place, Trie};
+use crate::trie::{Place, Trie, byte_of_run};
 
 /// What nodes a table may be made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// The last octet at which subtrees of few routes become sparse nodes; 0 for nowhere.
-    pub(crate) sparse_until: usize,
+    /// Whether subtrees of few routes become nodes of ranges.
+    pub(crate) ranges: bool,
     /// As long as a table has only so many nodes, they are plain, which is fastest: a KiB each.
     pub(crate) few: usize,
-    /// Nodes of the third octet with more runs than this are plain.
-    pub(crate) plain_above: usize,
+    /// With so many routes below, nodes are plain, too: each of these pays for some bytes more.
+    pub(crate) plain_from: usize,
 }
 
 /// A node to give back.
@@ -67,7 +67,6 @@ impl Grower {
             trie: Arc::new(Trie::new()?),
             shape,
             words: Space::default(),
-            halves: Space::default(),
             fresh: Vec::new(),
             replaced: Vec::new(),
             stores: Vec::new(),
@@ -146,7 +145,7 @@ impl Grower {
 
     /// Bytes of the trie and of the exact routes.
     pub(crate) fn bytes(&self) -> (usize, usize) {
-        (Trie::fixed_bytes() + self.nodes.words.bytes() + self.nodes.halves.bytes(), self.rib.bytes())
+        (Trie::fixed_bytes() + self.nodes.words.bytes(), self.rib.bytes())
     }
 
     /// Takes memory back that readers have passed, and makes good what memory was missing for.
@@ -260,7 +259,6 @@ struct Nodes {
     trie: Arc<Trie>,
     shape: Shape,
     words: Space,
-    halves: Space,
     /// Made for what is planned.
     fresh: Vec<Block>,
     /// No longer needed when it is done.
@@ -288,15 +286,16 @@ impl Nodes {
             self.replace_all(old);
             return Ok(Entry::leaf(cover));
         };
-        if level <= self.shape.sparse_until
+        if self.shape.ranges
             && !self.is_few()
-            && let Some(coded) = sparse::Coded::new(rib, node, cover)
+            && let Some(coded) = range::Coded::new(rib, node, level, cover)
         {
-            return self.put_sparse(&coded, old);
+            return self.put_ranges(&coded, old);
         }
+        let many = node.below() >= self.shape.plain_from;
         let painted = node.paint();
         let group = |slot: usize| painted.get(slot).filter(|route| route.place() > 0).map_or(cover, |route| route.group());
-        let kept = old.is_node() && !old.is_sparse() && !matches!(scope, Scope::All);
+        let kept = old.is_node() && !old.is_ranges() && !matches!(scope, Scope::All);
         if !kept {
             let mut slots: Slots = std::array::from_fn(|slot| Entry::leaf(group(slot)));
             for (slot, child) in node.children() {
@@ -305,9 +304,9 @@ impl Nodes {
                 }
             }
             self.replace_all(old);
-            return self.put(&slots, level);
+            return self.put(&slots, many);
         }
-        let (before, places) = self.trie.slots(old);
+        let (before, runs) = self.trie.slots(old);
         let mut slots = before;
         // A route covers a slot if no longer one does; places are in order of lengths.
         let (concerned, longest, below) = match scope {
@@ -321,23 +320,24 @@ impl Nodes {
                 *entry = self.plan(rib, node.child(slot), level + 1, group(slot), *entry, below)?;
             }
         }
-        self.put_again(old, &before, &places, &slots, level)
+        self.put_again(old, &before, &runs, &slots, many)
     }
 
     /// A node in the place of one whose children that stay are in `slots`: in place if its runs allow it.
-    fn put_again(&mut self, old: Entry, before: &Slots, places: &[u16; SLOTS], slots: &Slots, level: usize) -> Result<Entry, Full> {
+    fn put_again(&mut self, old: Entry, before: &Slots, at: &[u16; SLOTS], slots: &Slots, many: bool) -> Result<Entry, Full> {
         let begins = |slot: usize, of: &Slots| slot == 0 || of[slot] != of[slot - 1];
-        let fits = (1..SLOTS).all(|slot| places[slot] != places[slot - 1] || slots[slot] == slots[slot - 1]);
+        let narrow = dense::narrow_for(slots);
+        let fits = narrow >= old.narrow() && (1..SLOTS).all(|slot| at[slot] != at[slot - 1] || slots[slot] == slots[slot - 1]);
         let runs = (0..SLOTS).filter(|&slot| begins(slot, slots)).count();
-        let had = usize::from(places[SLOTS - 1] - places[0]) + 1;
-        if fits && (old.is_plain() || 4 * runs > 3 * had) {
-            let start = old.unit() as usize * Arena::<std::sync::atomic::AtomicU32>::UNIT_WORDS;
-            let changed = (0..SLOTS).filter(|&slot| slots[slot] != before[slot] && (slot == 0 || places[slot] != places[slot - 1]));
-            self.stores.extend(changed.map(|slot| (Place::Word(start + usize::from(places[slot])), slots[slot])));
+        let had = usize::from(at[SLOTS - 1] - at[0]) + 1;
+        if fits && (old.is_plain() || 4 * dense::byte_of(0, runs, narrow) > 3 * dense::byte_of(0, had, old.narrow())) {
+            let changed = (0..SLOTS).filter(|&slot| slots[slot] != before[slot] && (slot == 0 || at[slot] != at[slot - 1]));
+            let place = |slot: usize| Place::Run(byte_of_run(old, usize::from(at[slot])), old.narrow());
+            self.stores.extend(changed.map(|slot| (place(slot), slots[slot])));
             return Ok(old);
         }
         self.replace(old);
-        self.put(slots, level)
+        self.put(slots, many)
     }
 
     /// Whether the next node is one of the first few.
@@ -346,13 +346,13 @@ impl Nodes {
     }
 
     /// A new plain or dense node.
-    fn put(&mut self, slots: &Slots, level: usize) -> Result<Entry, Full> {
+    fn put(&mut self, slots: &Slots, many: bool) -> Result<Entry, Full> {
         let coded = dense::Coded::new(slots);
-        let plain = self.is_few() || level == 2 && coded.runs() > self.shape.plain_above;
+        let plain = self.is_few() || many;
         let words = if plain { SLOTS } else { coded.words().len() };
         let units = (words * size_of::<u32>()).div_ceil(UNIT) as u32;
         let unit = self.words.take(&self.trie.words, units).ok_or(Full)?;
-        let node = if plain { Entry::plain(unit) } else { Entry::dense(unit) };
+        let node = if plain { Entry::plain(unit) } else { Entry::dense(unit, coded.narrow()) };
         let there = self.trie.words.node(unit, words);
         if plain {
             there.iter().zip(slots).for_each(|(word, slot)| word.store(slot.0, Ordering::Relaxed));
@@ -363,20 +363,21 @@ impl Nodes {
         Ok(node)
     }
 
-    /// A sparse node, in place if only its values differ.
-    fn put_sparse(&mut self, coded: &sparse::Coded, old: Entry) -> Result<Entry, Full> {
+    /// A node of ranges, in place if only its groups differ.
+    fn put_ranges(&mut self, coded: &range::Coded, old: Entry) -> Result<Entry, Full> {
         let trie = self.trie.clone();
-        if old.is_node() && old.is_sparse() && old.class() == coded.class() && coded.same_runs(trie.sparse(old)) {
-            let start = old.unit() as usize * Arena::<std::sync::atomic::AtomicU16>::UNIT_WORDS;
-            let words = trie.sparse(old).iter().zip(coded.words()).enumerate();
+        if old.is_node() && old.is_ranges() && (old.indexed() > 0) == coded.is_indexed() && coded.same_runs(trie.ranges(old)) {
+            let start = old.unit() as usize * UNIT_WORDS;
+            let words = trie.ranges(old).iter().zip(coded.words()).enumerate();
             let changed = words.filter(|(_, (there, new))| there.load(Ordering::Relaxed) != **new);
-            self.stores.extend(changed.map(|(at, (_, &new))| (Place::Half(start + at), Entry::leaf(u32::from(new)))));
+            self.stores.extend(changed.map(|(at, (_, &new))| (Place::Pair(start + at), Entry(new))));
             return Ok(old);
         }
         let units = size_of_val(coded.words()).div_ceil(UNIT) as u32;
-        let unit = self.halves.take(&trie.halves, units).ok_or(Full)?;
-        let node = Entry::sparse(unit, coded.class());
-        trie.sparse(node).iter().zip(coded.words()).for_each(|(word, new)| word.store(*new, Ordering::Relaxed));
+        let unit = self.words.take(&self.trie.words, units).ok_or(Full)?;
+        let there = self.trie.words.node(unit, coded.words().len());
+        there.iter().zip(coded.words()).for_each(|(word, new)| word.store(*new, Ordering::Relaxed));
+        let node = Entry::ranges(unit, coded.is_indexed());
         self.note_fresh(Block { node, units });
         self.replace_all(old);
         Ok(node)
@@ -392,8 +393,8 @@ impl Nodes {
 
     /// Plans to give a node back, not those below.
     fn replace(&mut self, node: Entry) {
-        let bytes = if node.is_sparse() { sparse::len_of(node.class()) * size_of::<u16>() } else { size_of_val(self.trie.node(node)) };
-        self.replaced.push(Block { node, units: bytes.div_ceil(UNIT) as u32 });
+        let words = if node.is_ranges() { self.trie.ranges(node) } else { self.trie.node(node) };
+        self.replaced.push(Block { node, units: size_of_val(words).div_ceil(UNIT) as u32 });
     }
 
     /// Plans to give a node back and all below.
@@ -401,7 +402,7 @@ impl Nodes {
         if !node.is_node() {
             return;
         }
-        if !node.is_sparse() {
+        if !node.is_ranges() {
             let (slots, _) = self.trie.slots(node);
             slots.into_iter().for_each(|slot| self.replace_all(slot));
         }
@@ -422,7 +423,6 @@ impl Nodes {
     }
 
     fn give(&mut self, block: Block) {
-        let space = if block.node.is_sparse() { &mut self.halves } else { &mut self.words };
-        space.give(block.node.unit(), block.units);
+        self.words.give(block.node.unit(), block.units);
     }
 }

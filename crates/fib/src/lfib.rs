@@ -217,6 +217,13 @@ impl Labelled {
         self.entropy.map(usize::from)
     }
 
+    /// The entry that is pushed when it is only one and all else of it comes from what it is pushed onto.
+    #[inline(always)]
+    #[must_use]
+    pub fn only_push(&self) -> Option<u32> {
+        (self.single && self.uniform).then_some(self.entries[0])
+    }
+
     /// The entry that a swap writes when it is only one and all else of it comes from the label before.
     #[must_use]
     pub fn only_swap(&self) -> Option<u32> {

@@ -31,7 +31,7 @@ const STATIC: u64 = 1 << 63;
 pub const MAX_MEMBERS: usize = 1 << 15;
 
 /// A MAC address as the table compares it: the first octet lowest. Zero is no station's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Station(u64);
 
 impl Station {
@@ -46,9 +46,9 @@ impl Station {
     #[inline(always)]
     #[must_use]
     pub fn pair(frame: &[u8; 12]) -> (Station, Station) {
-        let [a, b, c, d, e, f, g, h, i, j, k, l] = *frame;
-        let to = u64::from_le_bytes([a, b, c, d, e, f, g, h]) & ADDRESS;
-        (Station(to), Station(u64::from_le_bytes([e, f, g, h, i, j, k, l]) >> 16))
+        // Two loads of eight bytes each.
+        let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        (Station(word(frame.first_chunk()) & ADDRESS), Station(word(frame.last_chunk()) >> 16))
     }
 
     /// Whether it can be the address of one station: neither a group's nor zero.
@@ -130,13 +130,12 @@ fn word(station: Station, member: u16, is_static: bool) -> u64 {
 }
 
 /// A station with its places in one table, in which nobody finds a rule who does not know the seed.
-#[derive(Clone, Copy, Debug)]
+/// The default is that of no station: nobody is found by it.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Key {
     station: Station,
     /// Its first line, and in the lowest three bits the place where it is looked for first.
     first: u32,
-    /// What its other line is worked out from.
-    other: u32,
 }
 
 impl Key {
@@ -181,46 +180,46 @@ impl MacTable {
         self.lines.len() * size_of::<Line>()
     }
 
+    /// A number that nobody foresees who does not know the seed.
+    #[inline(always)]
+    fn hash(&self, station: Station) -> u64 {
+        // Two rounds: after one, addresses in a row still fall in steps.
+        fold(fold(station.0 ^ self.seed[0], self.seed[1]) ^ self.seed[1], self.seed[0])
+    }
+
     /// A station, ready to be looked for.
     #[inline(always)]
     #[must_use]
     pub fn key(&self, station: Station) -> Key {
-        // Two rounds: after one, addresses in a row still fall in steps.
-        let hash = fold(fold(station.0 ^ self.seed[0], self.seed[1]) ^ self.seed[1], self.seed[0]);
-        let place = (hash & 0xffff_ffff) * self.lines.len() as u64;
+        let place = (self.hash(station) & 0xffff_ffff) * self.lines.len() as u64;
         let way = ((place & 0xffff_ffff) * WAYS as u64) >> 32;
-        Key { station, first: ((place >> 32) << 3 | way) as u32, other: (hash >> 32) as u32 }
+        Key { station, first: ((place >> 32) << 3 | way) as u32 }
     }
 
     /// Asks the cache for the line in which a station most probably is.
     #[inline(always)]
     pub fn prefetch(&self, key: Key) {
-        weir_cpu::prefetch(self.first(key));
-    }
-
-    #[inline(always)]
-    fn first(&self, key: Key) -> &Line {
-        // `key` made it from a number below the length.
-        &self.lines[key.first as usize >> 3]
+        weir_cpu::prefetch_address(self.lines.as_ptr().wrapping_add(key.first as usize >> 3).cast());
     }
 
     fn lines(&self, key: Key) -> (&Line, &Line) {
-        let other = (u64::from(key.other) * self.lines.len() as u64) >> 32;
-        // The product of a number below 2^32 and the length, over 2^32, is below the length.
-        (self.first(key), &self.lines[other as usize])
+        let other = ((self.hash(key.station) >> 32) * self.lines.len() as u64) >> 32;
+        // `key` made the first from a number below the length; the product of a number below 2^32 and the length, over
+        // 2^32, is below the length.
+        (&self.lines[key.first as usize >> 3], &self.lines[other as usize])
     }
 
-    /// The word of a station, its line and place.
+    /// The line of a station, its place and word there, if it is where it is looked for first.
     #[inline(always)]
-    fn seek(&self, key: Key) -> Option<(&Line, usize, u64)> {
-        let (line, place) = (self.first(key), key.first as usize % 8 % WAYS);
-        let word = line.words[place].load(Relaxed);
-        if word & ADDRESS == key.station.0 && word != 0 { Some((line, place, word)) } else { self.seek_on(key) }
+    fn near(&self, key: Key) -> Option<(&Line, usize, u64)> {
+        let (line, place) = (self.lines.get(key.first as usize >> 3)?, key.first as usize % 8);
+        let word = line.words.get(place)?.load(Relaxed);
+        (word & ADDRESS == key.station.0 && word != 0).then_some((line, place, word))
     }
 
-    /// Not in the place where it would be alone.
+    /// The same wherever it is.
     #[inline(never)]
-    fn seek_on(&self, key: Key) -> Option<(&Line, usize, u64)> {
+    fn seek(&self, key: Key) -> Option<(&Line, usize, u64)> {
         let (first, other) = self.lines(key);
         [first, other].into_iter().find_map(|line| line.find(key.station).map(|(place, word)| (line, place, word)))
     }
@@ -229,6 +228,14 @@ impl MacTable {
     #[inline(always)]
     #[must_use]
     pub fn find(&self, key: Key) -> Option<u16> {
+        match self.near(key) {
+            Some((.., word)) => Some(member_of(word)),
+            None => self.find_far(key),
+        }
+    }
+
+    #[inline(never)]
+    fn find_far(&self, key: Key) -> Option<u16> {
         self.seek(key).map(|(.., word)| member_of(word))
     }
 
@@ -236,13 +243,21 @@ impl MacTable {
     #[inline(always)]
     #[must_use]
     pub fn is_known(&self, key: Key, member: u16, second: u16) -> bool {
-        match self.seek(key) {
+        match self.near(key) {
             Some((line, place, word)) if member_of(word) == member => {
                 line.touch(place, second);
                 true
             }
-            _ => false,
+            Some(_) => false,
+            None => self.is_known_far(key, member, second),
         }
+    }
+
+    #[inline(never)]
+    fn is_known_far(&self, key: Key, member: u16, second: u16) -> bool {
+        let Some((line, place, _)) = self.seek(key).filter(|(.., word)| member_of(*word) == member) else { return false };
+        line.touch(place, second);
+        true
     }
 
     /// Whether an operator put a station behind this member.
@@ -426,8 +441,8 @@ impl Line {
     /// Once a second a station at most writes.
     #[inline(always)]
     fn touch(&self, place: usize, second: u16) {
-        if self.heard[place].load(Relaxed) != second {
-            self.heard[place].store(second, Relaxed);
+        if let Some(heard) = self.heard.get(place).filter(|heard| heard.load(Relaxed) != second) {
+            heard.store(second, Relaxed);
         }
     }
 

@@ -98,10 +98,6 @@ impl Node {
         self.children.iter().map(|&child| ((child >> CHILD_BITS) as usize, child & (MAX_NODES as u32 - 1)))
     }
 
-    pub(crate) fn is_last(&self) -> bool {
-        self.children.is_empty()
-    }
-
     /// Routes here and below.
     pub(crate) fn below(&self) -> usize {
         self.below as usize

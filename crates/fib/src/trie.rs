@@ -1,5 +1,5 @@
 //! The trie that workers read, of IPv4 and IPv6 alike: a root of 65,536 slots for the first two octets, and
-//! below it nodes of an octet (plain or dense) or of two (sparse).
+//! below it nodes of an octet (plain or dense) or of up to four (ranges).
 //!
 //! One writer (`grow.rs`) fills a node before it stores the entry that leads to it, and uses the memory of
 //! a node again only when every reader has passed a quiescent state. A reader that does not take part in
@@ -8,14 +8,14 @@
 //! A change that touches several slots is stored slot by slot: for a moment some addresses have the new
 //! answer and some the old, but each has one of the two.
 
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use zerocopy::FromZeros;
 
-use crate::arena::Arena;
+use crate::arena::{Arena, UNIT, UNIT_WORDS};
 use crate::dense::{self, HEAD, SLOTS, Slots};
 use crate::entry::Entry;
-use crate::sparse;
+use crate::range::{self, LINE};
 
 /// Slots of the root.
 pub(crate) const ROOT: usize = 1 << 16;
@@ -23,10 +23,8 @@ type Root = [AtomicU32; ROOT];
 
 pub(crate) struct Trie {
     pub(crate) root: Box<Root>,
-    /// Plain and dense nodes.
-    pub(crate) words: Arena<AtomicU32>,
-    /// Sparse nodes.
-    pub(crate) halves: Arena<AtomicU16>,
+    /// All nodes.
+    pub(crate) words: Arena,
     /// How many nodes are not plain.
     pub(crate) coded: AtomicU32,
 }
@@ -35,16 +33,16 @@ pub(crate) struct Trie {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Root(usize),
-    /// A word of plain and dense nodes.
-    Word(usize),
-    /// A value of a sparse node.
-    Half(usize),
+    /// What a plain or dense node holds from this byte on, so narrow (see [`dense::byte_of`]).
+    Run(usize, u32),
+    /// A word of two groups of ranges.
+    Pair(usize),
 }
 
 impl Trie {
     /// An empty trie; `None` when there is no memory for it.
     pub(crate) fn new() -> Option<Trie> {
-        Some(Trie { root: Root::new_box_zeroed().ok()?, words: Arena::new(), halves: Arena::new(), coded: AtomicU32::new(0) })
+        Some(Trie { root: Root::new_box_zeroed().ok()?, words: Arena::new(), coded: AtomicU32::new(0) })
     }
 
     /// The entry of the root for the first sixteen bits of an address.
@@ -56,36 +54,40 @@ impl Trie {
     /// What the slot of a plain or dense node holds.
     #[inline(always)]
     pub(crate) fn step(&self, node: Entry, slot: usize) -> Entry {
-        self.words.get(self.place_of(node, slot)).map_or(Entry::NO_ROUTE, load)
+        let byte = self.byte_of(node, slot);
+        dense::read(self.word(byte / size_of::<u32>()), byte, node.narrow())
     }
 
-    /// The word that holds the slot of a plain or dense node.
+    /// The byte at which that begins.
     #[inline(always)]
-    pub(crate) fn place_of(&self, node: Entry, slot: usize) -> usize {
-        let start = node.unit() as usize * Arena::<AtomicU32>::UNIT_WORDS;
+    pub(crate) fn byte_of(&self, node: Entry, slot: usize) -> usize {
         let slot = slot % SLOTS;
         if node.is_plain() {
-            start + slot
-        } else {
-            let (word, bit) = dense::head_of(slot);
-            start + dense::run_of(self.word(start + word), bit)
+            return byte_of_run(node, slot);
         }
+        let (word, bit) = dense::head_of(slot);
+        byte_of_run(node, dense::run_of(self.word(node.unit() as usize * UNIT_WORDS + word), bit))
     }
 
+    /// Acquire, so that the node that an entry leads to is seen as its writer filled it.
     #[inline(always)]
     fn word(&self, word: usize) -> u32 {
-        self.words.get(word).map_or(0, |word| word.load(Ordering::Relaxed))
+        self.words.get(word).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
-    /// The group of sixteen bits in a sparse node.
+    /// The group of thirty-two bits in a node of ranges.
     #[inline(always)]
-    pub(crate) fn search(&self, node: Entry, key: u16) -> u32 {
-        sparse::search(node, key, |word| self.halves.get(word).map_or(0, |word| word.load(Ordering::Relaxed)))
+    pub(crate) fn search(&self, node: Entry, key: u32) -> u32 {
+        let line = |line: u32| self.words.node(node.unit() + line * (LINE / UNIT_WORDS) as u32, LINE).first_chunk::<LINE>();
+        let key = range::turned(key);
+        let below = if node.indexed() > 0 { line(0).map_or(0, |index| range::line_below(index, key)) } else { 0 };
+        line(below).map_or(0, |line| range::group_in(line, key))
     }
 
-    /// The words of a sparse node.
-    pub(crate) fn sparse(&self, node: Entry) -> &[AtomicU16] {
-        self.halves.node(node.unit(), sparse::len_of(node.class()))
+    /// The words of a node of ranges.
+    pub(crate) fn ranges(&self, node: Entry) -> &[AtomicU32] {
+        let first = self.words.node(node.unit(), LINE);
+        self.words.node(node.unit(), range::len_of(first, node.indexed() > 0))
     }
 
     /// The words of a plain or dense node.
@@ -94,29 +96,35 @@ impl Trie {
             return self.words.node(node.unit(), SLOTS);
         }
         let head = self.words.node(node.unit(), HEAD);
-        self.words.node(node.unit(), dense::len_of(head))
+        self.words.node(node.unit(), dense::len_of(head, node.narrow()))
     }
 
-    /// All slots of a plain or dense node, and the word of it that holds each.
+    /// All slots of a plain or dense node, and the run of it that holds each.
     pub(crate) fn slots(&self, node: Entry) -> (Slots, [u16; SLOTS]) {
         let words = self.node(node);
-        let places =
-            if node.is_plain() { std::array::from_fn(|slot| slot as u16) } else { dense::places(words.get(..HEAD).unwrap_or(&[])) };
-        (places.map(|place| words.get(usize::from(place)).map_or(Entry::NO_ROUTE, load)), places)
+        let head = if node.is_plain() { 0 } else { HEAD };
+        let runs = if node.is_plain() { std::array::from_fn(|slot| slot as u16) } else { dense::runs(words.get(..head).unwrap_or(&[])) };
+        let hold = |run: u16| {
+            let byte = dense::byte_of(head * size_of::<u32>(), usize::from(run), node.narrow());
+            let word = words.get(byte / size_of::<u32>()).map_or(0, |word| word.load(Ordering::Relaxed));
+            dense::read(word, byte, node.narrow())
+        };
+        (runs.map(hold), runs)
     }
 
     /// Stores an entry. Release, so that a node is seen filled by whoever sees the entry leading to it.
     pub(crate) fn store(&self, place: Place, entry: Entry) {
         match place {
             Place::Root(slot) => self.root[slot % ROOT].store(entry.0, Ordering::Release),
-            Place::Word(word) => {
-                if let Some(word) = self.words.get(word) {
-                    word.store(entry.0, Ordering::Release);
+            Place::Run(byte, narrow) => {
+                if let Some(word) = self.words.get(byte / size_of::<u32>()) {
+                    let changed = dense::changed(word.load(Ordering::Relaxed), byte, narrow, entry);
+                    word.store(changed, Ordering::Release);
                 }
             }
-            Place::Half(half) => {
-                if let Some(half) = self.halves.get(half) {
-                    half.store(entry.group() as u16, Ordering::Release);
+            Place::Pair(word) => {
+                if let Some(word) = self.words.get(word) {
+                    word.store(entry.0, Ordering::Release);
                 }
             }
         }
@@ -126,6 +134,13 @@ impl Trie {
     pub(crate) fn fixed_bytes() -> usize {
         size_of::<Root>() + size_of::<Trie>()
     }
+}
+
+/// The byte at which a run of a plain or dense node begins.
+#[inline(always)]
+pub(crate) fn byte_of_run(node: Entry, run: usize) -> usize {
+    let head = if node.is_plain() { 0 } else { HEAD * size_of::<u32>() };
+    dense::byte_of(node.unit() as usize * UNIT + head, run, node.narrow())
 }
 
 /// Reads a slot. Acquire, so that the node that an entry leads to is seen as its writer filled it.

@@ -76,7 +76,7 @@ impl Fib4Writer {
     /// # Errors
     /// When there is no memory for it.
     pub fn new(domain: &Domain) -> Result<Fib4Writer, FibError> {
-        let shape = Shape { sparse_until: 0, few: 128, plain_above: usize::MAX };
+        let shape = Shape { ranges: false, few: 128, plain_from: usize::MAX };
         let grower = Grower::new(domain, shape).ok_or(FibError::Full)?;
         Ok(Fib4Writer { fib: Arc::new(Fib4::new(grower.trie().clone())), grower })
     }
@@ -174,7 +174,7 @@ impl Fib6Writer {
     /// # Errors
     /// When there is no memory for it.
     pub fn new(domain: &Domain) -> Result<Fib6Writer, FibError> {
-        let shape = Shape { sparse_until: 14, few: 256, plain_above: 64 };
+        let shape = Shape { ranges: true, few: 256, plain_from: 94 };
         let grower = Grower::new(domain, shape).ok_or(FibError::Full)?;
         Ok(Fib6Writer { fib: Arc::new(Fib6::new(grower.trie().clone())), grower })
     }

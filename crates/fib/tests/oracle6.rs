@@ -110,3 +110,39 @@ fn a_small_table_is_small_until_it_is_not() {
         assert_eq!(held.lookup((address >> 64) as u64, address as u64), fib.lookup(address));
     }
 }
+
+#[test]
+fn crowded_subtrees_become_nodes_of_ranges_and_plain_ones_again() {
+    let mut writer = Fib6Writer::new(&Domain::new(1)).unwrap();
+    let mut oracle = PrefixMap::<Ipv6Net, u32>::new();
+    // Many allocations, some with a few routes and some with hundreds, at all depths.
+    let mut nets = Vec::new();
+    for allocation in 0..120u128 {
+        let start = (0x2a00 + allocation % 3) << 112 | ((allocation * 0x0123_4567) & 0xffff) << 96;
+        nets.push((start, 32));
+        for n in 0..[0, 3, 12, 90, 400][allocation as usize % 5] {
+            let len = 33 + (n * 7 % 32) as u32;
+            nets.push((start | ((n * 0x9e37_79b9_7f4a_7c15) & 0xffff_ffff) << 64, len as u8));
+        }
+    }
+    let nets: Vec<Ipv6Net> = nets.into_iter().map(|(start, len)| Ipv6Net::new(start.into(), len).unwrap().trunc()).collect();
+    for (n, &net) in nets.iter().enumerate() {
+        let group = n as u32 % 300 + 1;
+        assert_eq!(writer.insert(net, group), Ok(oracle.insert(net, group)));
+        if n % 16 == 0 {
+            check(&writer, &oracle, &edges(net)).unwrap();
+        }
+    }
+    let addresses: Vec<u128> = nets.iter().flat_map(|&net| edges(net)).collect();
+    check(&writer, &oracle, &addresses).unwrap();
+    let mut at_once = Fib6Writer::new(&Domain::new(1)).unwrap();
+    at_once.extend(&oracle.iter().map(|(net, &group)| (net, group)).collect::<Vec<_>>()).unwrap();
+    check(&at_once, &oracle, &addresses).unwrap();
+    for (n, net) in nets.iter().enumerate().filter(|(n, _)| n % 4 != 0) {
+        assert_eq!(writer.remove(*net), oracle.remove(net));
+        if n % 61 == 0 {
+            check(&writer, &oracle, &edges(*net)).unwrap();
+        }
+    }
+    check(&writer, &oracle, &addresses).unwrap();
+}

@@ -6,6 +6,9 @@
 //! one list that serves the whole vector. What is for the routed side, or to be seen by it, goes to bvi-input. Never back to the member it came in by, never to another
 //! of its split-horizon group.
 //!
+//! Where nothing lies between receipt and the bridge, eth-input takes frames between known stations across in its own
+//! pass ([`Known`]), and only the others come here.
+//!
 //! Frames of protocols between neighbours (IEEE 802.1Q-2022 table 8-1) are not forwarded by any bridge.
 
 use std::hint::cold_path;
@@ -13,11 +16,11 @@ use std::hint::cold_path;
 use weir_buf::{Pkt, VECTOR};
 use weir_fib::{Heard, Key, MacTable, Station};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_port::interface::Input;
+use weir_port::interface::{Input, Interface};
 use weir_wire::EthernetHeader;
 
 use crate::bridge_domain::{BridgeDomain, Exit, Member};
-use crate::{Tables, each};
+use crate::{Tables, each, ip4_straight};
 
 pub(crate) struct Bridge {
     /// Receiver and sender of each frame.
@@ -79,16 +82,67 @@ struct Taken {
     odd: bool,
 }
 
-/// What a run of frames has in common.
-struct Way<'a> {
-    domain: &'a BridgeDomain,
-    member: &'a Member,
-    number: u16,
-    /// The split-horizon group that it does not speak to; none has the number 256.
-    shunned: u16,
-    second: u16,
+/// The usual case: both stations are known, and the receiver is behind another member that takes the frame.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
     stations: &'a MacTable,
     exits: &'a [Exit],
+    number: u16,
+    /// The split-horizon group that the member does not speak to; none has the number 256.
+    shunned: u16,
+    second: u16,
+}
+
+impl<'a> Known<'a> {
+    #[inline(always)]
+    fn new(domain: &'a BridgeDomain, member: &Member, number: u16, now: u64) -> Known<'a> {
+        Known {
+            stations: &domain.stations,
+            exits: domain.exits(),
+            number,
+            shunned: if member.group == 0 { 256 } else { u16::from(member.group) },
+            second: (now / 1_000_000_000) as u16,
+        }
+    }
+
+    /// For frames of an interface that is this member.
+    #[inline(always)]
+    pub(crate) fn of(cx: &Cx<'a, Tables>, interface: &Interface, domain: u16, number: u16) -> Option<Known<'a>> {
+        if cx.is_traced() || !ip4_straight::is_open(interface.features) {
+            return None;
+        }
+        let domain = cx.world.bridge(domain)?;
+        Some(Known::new(domain, domain.member(number)?, number, cx.now))
+    }
+
+    /// Receiver and sender of a frame. Asks the cache for their lines of the table.
+    #[inline(always)]
+    pub(crate) fn pair(self, packet: &Pkt) -> (Key, Key) {
+        let (to, from) = packet.data().first_chunk().map_or((NOBODY, NOBODY), Station::pair);
+        let (to, from) = (self.stations.key(to), self.stations.key(from));
+        self.stations.prefetch(to);
+        self.stations.prefetch(from);
+        (to, from)
+    }
+
+    /// The interface that a frame of `len` bytes leaves by.
+    #[inline(always)]
+    pub(crate) fn exit(self, len: usize, to: Key, from: Key) -> Option<u32> {
+        if !self.stations.is_known(from, self.number, self.second) {
+            return None;
+        }
+        let number = self.stations.find(to)?;
+        let exit = self.exits.get(number as usize)?;
+        let fits = (len as u32).wrapping_sub(EthernetHeader::LEN as u32) < exit.room;
+        (fits && number != self.number && exit.group != self.shunned).then_some(exit.interface)
+    }
+}
+
+/// What a run of frames has in common.
+struct Way<'a> {
+    known: Known<'a>,
+    domain: &'a BridgeDomain,
+    member: &'a Member,
     /// The list of members for frames to groups and to unknown stations, and the longest frame that all take.
     lists: [Option<(Verdict, usize)>; 2],
 }
@@ -121,29 +175,15 @@ impl Bridge {
             verdicts.fill(Verdict::drop(DropReason::InterfaceDown));
             return None;
         };
-        let mut way = Way {
-            domain,
-            member,
-            number,
-            shunned: if member.group == 0 { 256 } else { u16::from(member.group) },
-            second: (cx.now / 1_000_000_000) as u16,
-            stations: &domain.stations,
-            exits: domain.exits(),
-            lists: [None; 2],
-        };
+        let known = Known::new(domain, member, number, cx.now);
+        let mut way = Way { known, domain, member, lists: [None; 2] };
         let stations = &mut self.stations;
-        each::frame(packets, |place, packet| {
-            let (to, from) = packet.data().first_chunk().map_or((NOBODY, NOBODY), Station::pair);
-            let (to, from) = (way.stations.key(to), way.stations.key(from));
-            way.stations.prefetch(to);
-            way.stations.prefetch(from);
-            stations[place % VECTOR] = (to, from);
-        });
+        each::frame(packets, |place, packet| stations[place % VECTOR] = known.pair(packet));
         let mut taken = Taken { all: u32::MAX, any: 0, odd: false };
         verdicts.fill(Verdict::OUT);
         for (place, packet) in packets.iter_mut().enumerate() {
             let (to, from) = stations[place % VECTOR];
-            if let Some(out) = way.known(packet, to, from) {
+            if let Some(out) = known.exit(packet.total_len(), to, from) {
                 packet.set_aux(out);
                 (taken.all, taken.any) = (taken.all & out, taken.any | out);
             } else {
@@ -157,19 +197,6 @@ impl Bridge {
 }
 
 impl Way<'_> {
-    /// The usual case: both stations are known, and the receiver is behind another member that takes the frame.
-    #[inline(always)]
-    fn known(&self, packet: &Pkt, to: Key, from: Key) -> Option<u32> {
-        let stations = self.stations;
-        if !stations.is_known(from, self.number, self.second) {
-            return None;
-        }
-        let number = stations.find(to)?;
-        let exit = self.exits.get(number as usize)?;
-        let fits = (packet.total_len() as u32).wrapping_sub(EthernetHeader::LEN as u32) < exit.room;
-        (fits & (number != self.number) & (u16::from(exit.group) != self.shunned)).then_some(exit.interface)
-    }
-
     /// Everything else.
     #[inline(never)]
     fn odd(&mut self, cx: &mut Cx<'_, Tables>, packet: &mut Pkt, to: Key, from: Key) -> Verdict {
@@ -195,9 +222,9 @@ impl Way<'_> {
     fn hear(&self, worker: usize, from: Key) -> bool {
         let domain = self.domain;
         if !domain.settings.learn {
-            return !domain.stations.is_bound_elsewhere(from, self.number);
+            return !domain.stations.is_bound_elsewhere(from, self.known.number);
         }
-        let heard = domain.stations.hear(from, self.number, self.second);
+        let heard = domain.stations.hear(from, self.known.number, self.known.second);
         if let Some(counters) = domain.counters.get(worker) {
             match heard {
                 Heard::Known | Heard::Bound => {}
@@ -219,7 +246,7 @@ impl Way<'_> {
         if !self.domain.settings.forward {
             return Verdict::drop(DropReason::ForwardOff);
         }
-        if number == self.number {
+        if number == self.known.number {
             return Verdict::drop(DropReason::SameMember);
         }
         if self.is_grouped_with(member) {
@@ -269,7 +296,7 @@ impl Way<'_> {
         }
         let (world, domain) = (cx.world, self.domain);
         let (mut shortest, mut too_long, mut count) = (usize::MAX, 0, 0);
-        let from = self.number;
+        let from = self.known.number;
         let targets = domain.members.iter().enumerate().filter_map(|(number, member)| {
             let member = member.as_ref()?;
             // A BVI has a static entry: what is for an unknown station is not for it.

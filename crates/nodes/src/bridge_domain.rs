@@ -40,7 +40,7 @@ pub(crate) struct Exit {
     pub(crate) interface: u32,
     /// Bytes behind the Ethernet header that it takes, and one more; 0 when nothing goes there in the usual way.
     pub(crate) room: u32,
-    pub(crate) group: u8,
+    pub(crate) group: u16,
 }
 
 /// What a bridge domain does with frames.
@@ -181,7 +181,7 @@ impl BridgeDomain {
         let exit = |member: &Option<Member>| match member {
             Some(member) if self.settings.forward && !member.is_bvi => {
                 let room = (member.longest + 1).saturating_sub(EthernetHeader::LEN as u32);
-                Exit { interface: member.interface, room, group: member.group }
+                Exit { interface: member.interface, room, group: member.group.into() }
             }
             _ => Exit::default(),
         };

@@ -4,7 +4,9 @@
 //! it too, so about every second header has to come from the second level again. Few packets fit the
 //! processor's window at once, so it cannot hide that by itself.
 
-use weir_buf::{Pkt, VECTOR};
+use std::ops::Range;
+
+use weir_buf::Pkt;
 
 /// How many packets ahead frames are fetched.
 const AHEAD: usize = 8;
@@ -24,33 +26,83 @@ pub(crate) fn frame(packets: &mut [Pkt], mut body: impl FnMut(usize, &mut Pkt)) 
     }
 }
 
-/// Packets that take a step together.
-const BLOCK: usize = 32;
+/// What is done to each packet of a vector, where a closure would be so large that the compiler keeps it apart.
+pub(crate) trait Work {
+    /// Told the packet's place in the vector. To be marked `#[inline(always)]`.
+    fn one(&mut self, place: usize, packet: &mut Pkt);
+}
 
-/// Three steps for each packet, the second and the third as many packets later as memory needs to answer what the
-/// step before asked for. The packets of the third step come in order.
+/// As [`frame`].
 #[inline(always)]
-pub(crate) fn staged<S: Copy + Default>(
-    packets: &mut [Pkt],
-    mut first: impl FnMut(&mut Pkt) -> S,
-    mut second: impl FnMut(&mut S),
-    mut third: impl FnMut(usize, &mut Pkt, S),
-) {
-    let mut states = [S::default(); VECTOR];
+pub(crate) fn work(packets: &mut [Pkt], work: &mut impl Work) {
     packets.iter().take(AHEAD).for_each(Pkt::prefetch);
-    let count = packets.len().min(VECTOR);
-    for end in 1..=count.div_ceil(BLOCK) + 2 {
+    let (mut later, mut place) = (packets, 0);
+    while let Some((packet, rest)) = later.split_first_mut() {
+        if let Some(soon) = rest.get(AHEAD - 1) {
+            soon.prefetch();
+        }
+        work.one(place, packet);
+        place += 1;
+        later = rest;
+    }
+}
+
+/// Packets that take a step together.
+const BLOCK: usize = 16;
+/// Packets between the first step and the last, at most, and blocks whole.
+const UNDER_WAY: usize = 4 * BLOCK;
+
+/// What is done to each packet of a vector in two steps or three.
+pub(crate) trait Steps {
+    /// Whether the second step is to be taken at all.
+    const SECOND: bool;
+    /// What a packet has between them.
+    type Way: Copy + Default;
+    /// How many packets ahead of the first step is asked for what it needs.
+    const EARLY: usize;
+    /// Asks for that.
+    fn ahead(&self, packet: &Pkt);
+    /// Looks at a packet, and asks the cache for what the second step needs; and so on.
+    fn first(&mut self, packet: &Pkt) -> Self::Way;
+    fn second(&mut self, way: Self::Way) -> Self::Way;
+    /// Ends it; told its place in the vector. Packets come in order.
+    fn last(&mut self, place: usize, packet: &mut Pkt, way: Self::Way);
+}
+
+/// The steps of all packets, each as many packets later as memory needs to answer what the one before asked for.
+#[inline(always)]
+pub(crate) fn staged<S: Steps>(packets: &mut [Pkt], steps: &mut S) {
+    let mut ways = [S::Way::default(); UNDER_WAY];
+    packets.iter().take(S::EARLY + AHEAD).for_each(Pkt::prefetch);
+    for packet in packets.iter().take(S::EARLY) {
+        steps.ahead(packet);
+    }
+    let count = packets.len();
+    for end in 1..=count.div_ceil(BLOCK) + 1 + usize::from(S::SECOND) {
         let block = |behind: usize| {
             let end = end.saturating_sub(behind) * BLOCK;
             end.saturating_sub(BLOCK).min(count)..end.min(count)
         };
+        let ways_of = |places: &Range<usize>| places.start % UNDER_WAY..places.start % UNDER_WAY + places.len();
+        // No calls of closures in loops of their own: these would become functions that are compiled for the baseline.
         for place in block(0) {
-            if let Some(soon) = packets.get(place + AHEAD) {
-                soon.prefetch();
+            if let Some(soon) = packets.get(place + S::EARLY) {
+                steps.ahead(soon);
             }
-            states[place % VECTOR] = first(&mut packets[place]);
+            if let Some(later) = packets.get(place + S::EARLY + AHEAD) {
+                later.prefetch();
+            }
+            ways[place % UNDER_WAY] = steps.first(&packets[place]);
         }
-        block(1).for_each(|place| second(&mut states[place % VECTOR]));
-        block(2).for_each(|place| third(place, &mut packets[place], states[place % VECTOR]));
+        if S::SECOND {
+            for way in &mut ways[ways_of(&block(1))] {
+                *way = steps.second(*way);
+            }
+        }
+        let last = block(1 + usize::from(S::SECOND));
+        let ways = &ways[ways_of(&last)];
+        for (place, (packet, way)) in last.clone().zip(packets[last].iter_mut().zip(ways)) {
+            steps.last(place, packet, *way);
+        }
     }
 }

@@ -10,20 +10,21 @@
 //! Plain IPv4 is even forwarded in this pass (`ip4_straight.rs`) and counted at ip4-lookup as well, unless something
 //! lies in between. While packets are followed each node does its own work, so that a trace shows it.
 //!
-//! An interface that has sub-interfaces has its frames looked at one by one: what carries their tags is
+//! So are frames between known stations of a bridge domain. An interface that has sub-interfaces has its frames looked at one by one: what carries their tags is
 //! theirs from here on, loses the tags and is taken in as interface-input would. One look a vector tells
 //! whether there are any.
 
 use std::hint::cold_path;
 
 use weir_buf::{Flags, Pkt};
-use weir_fib::Fib4;
+use weir_fib::{Fib4, Fib6, Key, LargeFib4, LargeFib6, SmallFib4, Way6};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Input, Interface};
 use weir_port::sub_interface::{SubInterfaces, TagChange, TagStack};
 use weir_wire::vlan::{Outer, TAG_LEN};
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
 
+use crate::bridge::Known;
 use crate::interface_input::{
     ARP_INPUT, BOND_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, Intake, MPLS_INPUT, MPLS_LOOKUP, NEXTS, past_lists,
 };
@@ -67,7 +68,7 @@ impl Node<Tables> for EthInput {
             (_, Some(shares)) => shared(cx, interface, shares, packets, verdicts),
             (Input::Routed, None) if interface.mpls && starts_with_labels(packets) => labelled(interface, packets, verdicts),
             (Input::Routed, None) if ip6_input::comes_first(packets) => match Straight6::of(cx, interface) {
-                Some(straight) => forwarded6(cx, straight, interface, packets, verdicts),
+                Some((straight, fib)) => forwarded6(cx, straight, fib, interface, packets, verdicts),
                 None => {
                     let station = Station::new(interface.mac);
                     let plain = |packet: &mut Pkt| ip6_input::plain(interface, station, packet);
@@ -81,6 +82,9 @@ impl Node<Tables> for EthInput {
                     routed(interface, IP4_LOOKUP, |packet| plain_ip4(station, packet), packets, verdicts)
                 }
             },
+            (Input::Bridge { domain, member }, None) if let Some(known) = Known::of(cx, interface, domain, member) => {
+                bridged(cx, known, packets, verdicts)
+            }
             (Input::Bridge { .. }, None) => (Outcome::All(past_lists(interface, Verdict::to(BRIDGE))), Census::of(packets)),
             (Input::CrossConnect(out), None) => across(cx, interface, out, packets, verdicts),
             (Input::Unused, None) => (Outcome::All(Verdict::drop(DropReason::NotRouted)), Census::of(packets)),
@@ -233,24 +237,67 @@ fn pass<const LABELS: bool>(
 ) -> Left {
     let mut left = Left::default();
     match fib.small() {
-        Some(fib) => each::frame(packets, |place, packet| {
-            let (len, out) = (packet.len(), straight.forward::<LABELS>(fib, packet));
-            left.note(interface, place, packet, len, out, odd, verdicts);
-        }),
+        Some(fib) => each::work(packets, &mut Small4::<LABELS> { straight, fib, interface, left: &mut left, odd, verdicts }),
         None => {
-            let fib = fib.large();
-            each::staged(
-                packets,
-                |packet| straight.first(fib, packet),
-                |step| Straight::second(fib, step),
-                |place, packet, step| {
-                    let (len, out) = (packet.len(), straight.third::<LABELS>(fib, step, packet));
-                    left.note(interface, place, packet, len, out, odd, verdicts);
-                },
-            );
+            each::staged(packets, &mut Steps4::<LABELS> { straight, fib: fib.large(), interface, left: &mut left, odd, verdicts });
         }
     }
     left
+}
+
+/// The pass by a small table.
+struct Small4<'a, const LABELS: bool> {
+    straight: Straight<'a>,
+    fib: SmallFib4<'a>,
+    interface: &'a Interface,
+    left: &'a mut Left,
+    odd: &'a mut Census,
+    verdicts: &'a mut [Verdict],
+}
+
+impl<const LABELS: bool> each::Work for Small4<'_, LABELS> {
+    #[inline(always)]
+    fn one(&mut self, place: usize, packet: &mut Pkt) {
+        let (len, out) = (packet.len(), self.straight.forward::<LABELS>(self.fib, packet));
+        self.left.note(self.interface, place, packet, len, out, self.odd, self.verdicts);
+    }
+}
+
+/// The pass by a large table.
+struct Steps4<'a, const LABELS: bool> {
+    straight: Straight<'a>,
+    fib: LargeFib4<'a>,
+    interface: &'a Interface,
+    left: &'a mut Left,
+    odd: &'a mut Census,
+    verdicts: &'a mut [Verdict],
+}
+
+impl<const LABELS: bool> each::Steps for Steps4<'_, LABELS> {
+    const SECOND: bool = false;
+    const EARLY: usize = 16;
+    type Way = ip4_straight::Way;
+
+    #[inline(always)]
+    fn ahead(&self, packet: &Pkt) {
+        Straight::announce(self.fib, packet);
+    }
+
+    #[inline(always)]
+    fn first(&mut self, packet: &Pkt) -> Self::Way {
+        self.straight.first(self.fib, packet)
+    }
+
+    #[inline(always)]
+    fn second(&mut self, way: Self::Way) -> Self::Way {
+        way
+    }
+
+    #[inline(always)]
+    fn last(&mut self, place: usize, packet: &mut Pkt, way: Self::Way) {
+        let (len, out) = (packet.len(), self.straight.last::<LABELS>(self.fib, way, packet));
+        self.left.note(self.interface, place, packet, len, out, self.odd, self.verdicts);
+    }
 }
 
 /// What became of a vector of which most leaves. All of it stays in registers, since nothing of it is lent to a
@@ -289,6 +336,27 @@ impl Left {
             route(interface, odd, packet)
         };
     }
+
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "apart, so that they stay in registers")]
+    fn note6(
+        &mut self,
+        interface: &Interface,
+        place: usize,
+        packet: &mut Pkt,
+        len: usize,
+        out: Option<u32>,
+        odd: &mut Census,
+        verdicts: &mut [Verdict],
+    ) {
+        if let Some(out) = out {
+            self.bytes += len as u64;
+            return self.exits.note(out);
+        }
+        cold_path();
+        self.stayed += 1;
+        verdicts[place] = route(interface, odd, packet);
+    }
 }
 
 /// The same for IPv6.
@@ -296,25 +364,115 @@ impl Left {
 fn forwarded6(
     cx: &mut Cx<'_, Tables>,
     straight: Straight6<'_>,
+    fib: &Fib6,
     interface: &Interface,
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
-    let (mut plain_bytes, mut stayed, mut odd, mut exits) = (0, 0, Census::default(), Exits::default());
     verdicts.fill(Verdict::OUT);
-    each::frame(packets, |place, packet| {
+    let (mut left, mut odd) = (Left::default(), Census::default());
+    match fib.small() {
+        Some(fib) => each::frame(packets, |place, packet| {
+            let (len, out) = (packet.len(), straight.forward(fib, packet));
+            left.note6(interface, place, packet, len, out, &mut odd, verdicts);
+        }),
+        None => {
+            let (left, odd) = (&mut left, &mut odd);
+            each::staged(packets, &mut Steps6 { straight, fib: fib.large(), interface, left, odd, verdicts });
+        }
+    }
+    cx.did_for(IP6_LOOKUP, packets.len() - left.stayed);
+    let mut exits = left.exits;
+    exits.odd = left.stayed > 0;
+    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
+}
+
+/// The pass by a large table of IPv6.
+struct Steps6<'a> {
+    straight: Straight6<'a>,
+    fib: LargeFib6<'a>,
+    interface: &'a Interface,
+    left: &'a mut Left,
+    odd: &'a mut Census,
+    verdicts: &'a mut [Verdict],
+}
+
+impl each::Steps for Steps6<'_> {
+    const SECOND: bool = true;
+    const EARLY: usize = 0;
+    type Way = Way6;
+
+    #[inline(always)]
+    fn ahead(&self, _packet: &Pkt) {}
+
+    #[inline(always)]
+    fn first(&mut self, packet: &Pkt) -> Way6 {
+        self.straight.first(self.fib, packet)
+    }
+
+    #[inline(always)]
+    fn second(&mut self, way: Way6) -> Way6 {
+        self.fib.second(way)
+    }
+
+    #[inline(always)]
+    fn last(&mut self, place: usize, packet: &mut Pkt, way: Way6) {
+        let (len, out) = (packet.len(), self.straight.last(self.fib, way, packet));
+        self.left.note6(self.interface, place, packet, len, out, self.odd, self.verdicts);
+    }
+}
+
+/// A member of a bridge domain whose frames between known stations leave from here, the bridge's work done in this pass.
+#[inline(always)]
+fn bridged(cx: &mut Cx<'_, Tables>, known: Known<'_>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
+    verdicts.fill(Verdict::OUT);
+    let (mut left, mut odd) = (Left::default(), Census::default());
+    each::staged(packets, &mut Across { known, left: &mut left, odd: &mut odd, verdicts });
+    cx.did_for(BRIDGE, packets.len() - left.stayed);
+    let mut exits = left.exits;
+    exits.odd = left.stayed > 0;
+    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
+}
+
+/// The pass over frames between stations.
+struct Across<'a> {
+    known: Known<'a>,
+    left: &'a mut Left,
+    odd: &'a mut Census,
+    verdicts: &'a mut [Verdict],
+}
+
+impl each::Steps for Across<'_> {
+    type Way = (Key, Key);
+    const EARLY: usize = 0;
+    const SECOND: bool = false;
+
+    #[inline(always)]
+    fn ahead(&self, _packet: &Pkt) {}
+
+    #[inline(always)]
+    fn first(&mut self, packet: &Pkt) -> Self::Way {
+        if packet.is_chained() { <(Key, Key)>::default() } else { self.known.pair(packet) }
+    }
+
+    #[inline(always)]
+    fn second(&mut self, way: Self::Way) -> Self::Way {
+        way
+    }
+
+    #[inline(always)]
+    fn last(&mut self, place: usize, packet: &mut Pkt, (to, from): Self::Way) {
         let len = packet.len();
-        if let Some(out) = straight.forward(packet) {
-            plain_bytes += len as u64;
-            return exits.note(out);
+        if let Some(out) = self.known.exit(len, to, from) {
+            self.left.bytes += len as u64;
+            packet.set_aux(out);
+            return self.left.exits.note(out);
         }
         cold_path();
-        stayed += 1;
-        verdicts[place] = route(interface, &mut odd, packet);
-    });
-    exits.odd = stayed > 0;
-    cx.did_for(IP6_LOOKUP, packets.len() - stayed);
-    (exits.outcome(), Census { bytes: odd.bytes + plain_bytes, ..odd })
+        self.left.stayed += 1;
+        self.odd.take(packet);
+        self.verdicts[place] = Verdict::to(BRIDGE);
+    }
 }
 
 /// A routed interface. What `is_plain` is validated by that, with the check of ip4-input or ip6-input, while the

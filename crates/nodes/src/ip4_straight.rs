@@ -7,7 +7,7 @@
 //! otherwise the packet is unchanged and goes its way through the nodes, which find out what is odd.
 
 use weir_buf::Pkt;
-use weir_fib::{LargeFib4, NexthopView, SmallFib4};
+use weir_fib::{Labelled, LargeFib4, NexthopView, SmallFib4};
 use weir_port::interface::{Feature, Features};
 use weir_wire::{EthernetHeader, Ipv4Header, MacAddr, checksum};
 
@@ -47,10 +47,9 @@ struct Plain {
 /// A packet of a large table between the steps of its lookup. What is not plain has destination 0, which no
 /// plain packet has.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Step {
+pub(crate) struct Way {
     destination: u32,
     first: u32,
-    second: u32,
 }
 
 impl<'a> Straight<'a> {
@@ -73,32 +72,34 @@ impl<'a> Straight<'a> {
         Some(leave(packet, len, plain.whole, interface))
     }
 
-    /// The same with a large table, in steps between which other packets have theirs: first, …
+    /// What the steps with a large table need first, which follow soon.
     #[inline(always)]
-    pub(crate) fn first(self, fib: LargeFib4<'_>, packet: &Pkt) -> Step {
-        let frame = packet.data().first_chunk::<PLAIN>();
-        match frame.and_then(|frame| self.examine(frame, packet.len(), packet.is_chained())) {
-            Some(Plain { destination, .. }) => Step { destination, first: fib.first(destination), second: 0 },
-            None => Step::default(),
+    pub(crate) fn announce(fib: LargeFib4<'_>, packet: &Pkt) {
+        if let Some(frame) = packet.data().first_chunk::<PLAIN>() {
+            fib.announce(u16::from_be_bytes([frame[PLAIN - 4], frame[PLAIN - 3]]));
         }
     }
 
-    /// … then, …
+    /// The same as [`Straight::forward`] with a large table, in steps between which other packets have theirs: first, …
     #[inline(always)]
-    pub(crate) fn second(fib: LargeFib4<'_>, step: &mut Step) {
-        step.second = fib.second(step.destination, step.first);
+    pub(crate) fn first(self, fib: LargeFib4<'_>, packet: &Pkt) -> Way {
+        let frame = packet.data().first_chunk::<PLAIN>();
+        match frame.and_then(|frame| self.examine(frame, packet.len(), packet.is_chained())) {
+            Some(Plain { destination, .. }) => Way { destination, first: fib.first(destination) },
+            None => Way::default(),
+        }
     }
 
     /// … and at last. What was examined is right still.
     #[inline(always)]
-    pub(crate) fn third<const LABELS: bool>(self, fib: LargeFib4<'_>, step: Step, packet: &mut Pkt) -> Option<u32> {
-        if step.destination == 0 {
+    pub(crate) fn last<const LABELS: bool>(self, fib: LargeFib4<'_>, way: Way, packet: &mut Pkt) -> Option<u32> {
+        if way.destination == 0 {
             return None;
         }
         let len = packet.len();
         let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
         let (whole, hops) = (whole(word(frame, ETHERNET)), word(frame, ETHERNET + 8) as u32);
-        let group = fib.third(step.destination, step.first, step.second);
+        let group = fib.last(way.destination, way.first);
         let Some(adjacency) = self.nexthops.only_neighbor(group) else { return self.push::<LABELS>(packet, group, whole) };
         let interface = ip4_rewrite::head(adjacency, whole, hops, frame)?;
         Some(leave(packet, len, whole, interface))
@@ -134,10 +135,18 @@ impl<'a> Straight<'a> {
     }
 }
 
-/// Where the group's packets get labels.
-#[inline(never)]
+/// Where the group's packets get labels: one in the usual case.
+#[inline(always)]
 fn push(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32, whole: usize) -> Option<u32> {
     let labelled = nexthops.only_labelled(group)?;
+    match labelled.only_push() {
+        Some(entry) => mpls::one4(labelled, entry, packet, whole),
+        None => push_stack(labelled, packet, whole),
+    }
+}
+
+#[inline(never)]
+fn push_stack(labelled: &Labelled, packet: &mut Pkt, whole: usize) -> Option<u32> {
     let _ = packet.set_len(whole);
     mpls::plain4(labelled, packet)
 }

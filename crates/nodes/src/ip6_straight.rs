@@ -1,11 +1,11 @@
 //! Plain IPv6 in one pass: the rules of eth-input, ip6-input, ip6-lookup and ip6-rewrite while a header is at hand.
 //!
-//! Not a node; as `ip4_straight.rs`, and used under the same conditions: a table that stays in the cache, nothing
-//! between these nodes, nobody who follows packets. It takes a packet only if every rule is met; otherwise the
-//! packet is unchanged and goes its way through the nodes, which find out what is odd.
+//! Not a node; as `ip4_straight.rs`, used under the same conditions and with large tables in the same way. It takes a
+//! packet only if every rule is met; otherwise the packet is unchanged and goes its way through the nodes, which find
+//! out what is odd.
 
 use weir_buf::Pkt;
-use weir_fib::{NexthopView, SmallFib6};
+use weir_fib::{Fib6, LargeFib6, NexthopView, SmallFib6, Way6};
 use weir_graph::Cx;
 use weir_port::interface::Interface;
 use weir_wire::{EthernetHeader, Ipv6Header, MacAddr};
@@ -22,7 +22,6 @@ const PLAIN: usize = ETHERNET + Ipv6Header::LEN;
 pub(crate) struct Straight6<'a> {
     /// The station's address as the upper six bytes of a word.
     station: u64,
-    fib: SmallFib6<'a>,
     nexthops: NexthopView<'a>,
 }
 
@@ -33,40 +32,82 @@ const IP6_MASK: u64 = 0xf0_ffff;
 impl<'a> Straight6<'a> {
     /// What plain IPv6 of an interface is forwarded with in one pass, if it can be.
     #[inline(always)]
-    pub(crate) fn of(cx: &Cx<'a, Tables>, interface: &Interface) -> Option<Straight6<'a>> {
+    pub(crate) fn of(cx: &Cx<'a, Tables>, interface: &Interface) -> Option<(Straight6<'a>, &'a Fib6)> {
         if cx.is_traced() || !ip4_straight::is_open(interface.features) || interface.addresses6.is_empty() {
             return None;
         }
         let MacAddr([a, b, c, d, e, f]) = interface.mac;
-        let fib = cx.world.fib6.get(interface.table as usize)?.small()?;
-        Some(Straight6 { station: u64::from_le_bytes([0, 0, a, b, c, d, e, f]), fib, nexthops: cx.world.nexthops.view() })
+        let fib = cx.world.fib6.get(interface.table as usize)?;
+        Some((Straight6 { station: u64::from_le_bytes([0, 0, a, b, c, d, e, f]), nexthops: cx.world.nexthops.view() }, fib))
     }
 
     /// Forwards a plain packet for this station to a neighbour in use, and returns the interface. `None`, and
     /// nothing is changed, for all else.
     #[inline(always)]
-    pub(crate) fn forward(self, packet: &mut Pkt) -> Option<u32> {
+    pub(crate) fn forward(self, fib: SmallFib6<'_>, packet: &mut Pkt) -> Option<u32> {
         let (len, chained) = (packet.len(), packet.is_chained());
         let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
+        let (whole, hops, upper) = self.examine(frame, len, chained)?;
+        let lower = word(frame, ETHERNET + 32);
+        let group = fib.lookup(upper.swap_bytes(), lower.swap_bytes());
+        let interface = ip6_rewrite::head(self.nexthops.only_neighbor(group)?, whole, hops, frame)?;
+        Some(leave(packet, len, whole, interface))
+    }
+
+    /// The same with a large table, in steps between which other packets have theirs: first, … What is not plain is
+    /// found to have no route.
+    #[inline(always)]
+    pub(crate) fn first(self, fib: LargeFib6<'_>, packet: &Pkt) -> Way6 {
+        let frame = packet.data().first_chunk::<PLAIN>();
+        match frame.and_then(|frame| self.examine(frame, packet.len(), packet.is_chained())) {
+            Some((.., upper)) => fib.first(upper.swap_bytes()),
+            None => Way6::default(),
+        }
+    }
+
+    /// … and, after those of the table alone, at last. What was examined is right still.
+    #[inline(always)]
+    pub(crate) fn last(self, fib: LargeFib6<'_>, way: Way6, packet: &mut Pkt) -> Option<u32> {
+        let len = packet.len();
+        let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
+        let (whole, hops) = sizes(word(frame, ETHERNET));
+        let destination = || frame.last_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes));
+        let group = fib.last(way, destination);
+        let interface = ip6_rewrite::head(self.nexthops.only_neighbor(group)?, whole, hops, frame)?;
+        Some(leave(packet, len, whole, interface))
+    }
+
+    /// Whether these are the headers of a plain packet for this station: the bytes of the frame without what Ethernet
+    /// padded, the hop limit, and the upper half of the destination.
+    #[inline(always)]
+    fn examine(self, frame: &[u8; PLAIN], len: usize, chained: bool) -> Option<(usize, u8, u64)> {
         // The headers once, as words: MAC addresses and types, lengths and hops (RFC 8200 section 3), the destination.
-        let (stations, types, hops) = (word(frame, 0), word(frame, 8), word(frame, ETHERNET));
-        let (upper, lower) = (word(frame, ETHERNET + 24), word(frame, ETHERNET + 32));
+        let (stations, types, upper) = (word(frame, 0), word(frame, 8), word(frame, ETHERNET + 24));
         let ours = (stations << 16 == self.station) & (types >> 32 & IP6_MASK == IP6_PLAIN) & !chained;
         let between = ip6_input::between_hosts(frame[ETHERNET + 8], upper as u8);
-        let payload = usize::from(((hops >> 32) as u16).swap_bytes());
-        let whole = PLAIN + payload;
-        if !(ours & between & (payload != 0)) || whole > len {
+        let (whole, hops) = sizes(word(frame, ETHERNET));
+        if !(ours & between & (whole != PLAIN)) || whole > len {
             return None;
         }
-        let adjacency = self.nexthops.only_neighbor(self.fib.lookup(upper.swap_bytes(), lower.swap_bytes()))?;
-        let interface = ip6_rewrite::head(adjacency, whole, (hops >> 56) as u8, frame)?;
-        if whole != len {
-            // What Ethernet padded is cut off.
-            let _ = packet.set_len(whole);
-        }
-        packet.set_aux(interface);
-        Some(interface)
+        Some((whole, hops, upper))
     }
+}
+
+/// Bytes of a frame without what Ethernet padded, and the hop limit, as the first word of its IPv6 header tells.
+#[inline(always)]
+fn sizes(word: u64) -> (usize, u8) {
+    (PLAIN + usize::from(((word >> 32) as u16).swap_bytes()), (word >> 56) as u8)
+}
+
+/// Readies a rewritten packet; gives its interface.
+#[inline(always)]
+fn leave(packet: &mut Pkt, len: usize, whole: usize, interface: u32) -> u32 {
+    if whole != len {
+        // What Ethernet padded is cut off.
+        let _ = packet.set_len(whole);
+    }
+    packet.set_aux(interface);
+    interface
 }
 
 #[inline(always)]

@@ -1,5 +1,6 @@
 //! The cases, one file each.
 
+mod acl;
 mod bridge;
 mod failover;
 mod fib_load;
@@ -11,6 +12,7 @@ mod l2vpn;
 mod l2xc;
 mod l2xc_beside;
 mod mpls;
+mod vlan;
 
 use crate::case::Case;
 
@@ -24,6 +26,9 @@ pub(crate) const ALL: &[Case] = &[
     ip6::CASE,
     ip6_full::CASE,
     bridge::CASE,
+    vlan::CASE,
+    acl::THOUSAND,
+    acl::TEN_THOUSAND,
     mpls::SWAP,
     mpls::PUSH,
     mpls::POP,

@@ -20,7 +20,7 @@ pub(crate) use glean::MplsGlean;
 pub(crate) use hash::entropy;
 pub(crate) use input::MplsInput;
 pub(crate) use lookup::MplsLookup;
-pub(crate) use push::{MplsPush, plain4, plain6};
+pub(crate) use push::{MplsPush, one4, plain4, plain6};
 
 use weir_buf::Pkt;
 use weir_fib::{Adjacency, Labelled};

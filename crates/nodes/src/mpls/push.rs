@@ -10,7 +10,7 @@ use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::ipv6::Flow;
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, Ipv6Header};
 
-use super::{Fields, entropy, write_entries, write_ethernet};
+use super::{BOTTOM, CLASS_SHIFT, ENTRY, Fields, entropy, write_entries, write_ethernet};
 use crate::eth_input::ETHERNET;
 use crate::ip4_rewrite::hop_taken;
 use crate::{Tables, flow_hash4};
@@ -125,4 +125,33 @@ pub(crate) fn plain4(labelled: &Labelled, packet: &mut Pkt) -> Option<u32> {
     write_entries(rest.get_mut(..bytes)?, labelled, fields);
     packet.set_aux(labelled.below.interface);
     Some(labelled.below.interface)
+}
+
+/// Bytes of a plain packet's headers up to the checksum, with a label.
+const LABELLED: usize = ETHERNET + ENTRY + 12;
+
+/// The same for one label that takes over time to live and class: `entry` without them. What Ethernet padded, behind
+/// `whole` bytes, goes.
+#[inline(always)]
+pub(crate) fn one4(labelled: &Labelled, entry: u32, packet: &mut Pkt, whole: usize) -> Option<u32> {
+    let below = &labelled.below;
+    let (start, end) = below.in_use()?;
+    let frame = packet.data().first_chunk::<PLAIN>()?;
+    let hops = hop_taken(u32::from_le_bytes(*frame[HOPS..].first_chunk()?))?;
+    if whole + ENTRY > below.longest_frame() || packet.headroom() < ENTRY {
+        return None;
+    }
+    let word = entry | u32::from(frame[ETHERNET + 1] >> 5) << CLASS_SHIFT | BOTTOM | hops & 0xff;
+    if whole != packet.len() {
+        let _ = packet.set_len(whole);
+    }
+    let frame = packet.push_front(ENTRY)?.first_chunk_mut::<LABELLED>()?;
+    frame[..8].copy_from_slice(&start);
+    frame[8..12].copy_from_slice(&end);
+    frame[12..ETHERNET].copy_from_slice(&EtherType::MPLS.0.to_be_bytes());
+    frame[ETHERNET..ETHERNET + ENTRY].copy_from_slice(&word.to_be_bytes());
+    frame[HOPS + ENTRY..].copy_from_slice(&hops.to_le_bytes());
+    packet.set_l3_offset(ETHERNET);
+    packet.set_aux(below.interface);
+    Some(below.interface)
 }
