@@ -173,6 +173,7 @@ class Looking(RouterTest):
         self.assertEqual(self.router.show_bridge_domains(), [])
         self.assertEqual(list(self.router.stations()), [])
         self.assertEqual(self.router.show_bond("sink"), [])
+        self.assertEqual(self.router.show_vxlan_tunnel("sink"), [])
         self.assertEqual(self.router.show_memif("sink"), [])
         self.assertEqual(self.router.show_acl().bindings, [])
         self.assertGreater(self.router.show_fib_summary().adjacencies, 0)

@@ -57,6 +57,18 @@ pub struct BridgeDomain {
     pub unknown_unicast_flooded: u64,
     /// Copies that were not made, the frame being longer than the member's MTU.
     pub copies_too_long: u64,
+    /// Whether it answers itself who asks for an address of its list.
+    #[serde(default)]
+    pub arp_termination: bool,
+    /// Whether such questions go to the station alone.
+    #[serde(default)]
+    pub arp_unicast_forward: bool,
+    /// Addresses of that list.
+    #[serde(default)]
+    pub arp_entries: u64,
+    /// Questions for them that were not flooded.
+    #[serde(default)]
+    pub arp_terminated: u64,
 }
 
 /// A member of a bridge domain.

@@ -101,6 +101,8 @@ pub enum InterfaceKind {
     Bvi,
     /// What comes out of a pseudowire.
     Pseudowire,
+    /// One end of a VXLAN tunnel.
+    Vxlan,
 }
 
 impl std::fmt::Display for InterfaceKind {
@@ -112,6 +114,7 @@ impl std::fmt::Display for InterfaceKind {
             Self::Loopback => "loopback",
             Self::Bvi => "bvi",
             Self::Pseudowire => "pseudowire",
+            Self::Vxlan => "vxlan",
         })
     }
 }

@@ -57,6 +57,7 @@ mod time;
 mod tls;
 mod trace;
 mod version;
+mod vxlan;
 
 pub use acl::{AclAction, AclBinding, AclDirection, AclQuery, AclTerm, AclTermKey, Acls};
 pub use bond::{Bond, BondMember, Bonds, LacpEnd, LacpPort};
@@ -94,3 +95,4 @@ pub use summary::{BufferPool, Buffers, Family, FibSummary, FibTable, RouteCount}
 pub use time::{NotATime, Timestamp};
 pub use trace::{Trace, TraceFilter, TraceRequest, TraceStep, TracedPacket};
 pub use version::Version;
+pub use vxlan::{VxlanTunnel, VxlanTunnels};

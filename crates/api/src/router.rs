@@ -11,7 +11,7 @@ use crate::{
     CaptureRequest, CaptureStream, Captures, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors,
     EventBus, FibSummary, Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, L2fib, L2fibQuery, Memifs, MplsFib, NeighborQuery,
     Neighbors, Pseudowires, RevisionText, RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace,
-    TraceRequest, Version,
+    TraceRequest, Version, VxlanTunnels,
 };
 
 /// A router as the API sees it.
@@ -84,6 +84,11 @@ pub trait Router: Send + Sync + 'static {
     fn mpls_fib(&self, label: Option<u32>, after: Option<u32>, most: usize) -> Result<MplsFib, ApiError> {
         let _ = (label, after, most);
         Err(ApiError::not_available("incoming labels"))
+    }
+
+    /// All VXLAN tunnels.
+    fn vxlan_tunnels(&self) -> Result<VxlanTunnels, ApiError> {
+        Err(ApiError::not_available("VXLAN tunnels"))
     }
 
     /// All ends of shared-memory connections.

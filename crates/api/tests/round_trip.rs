@@ -30,6 +30,7 @@ fn what_the_router_says_is_what_the_client_reads() {
     assert_eq!(client.pseudowires(Some("wan")).unwrap().pseudowires.len(), 1);
     assert_eq!(client.mpls_fib(None).unwrap(), router.mpls_fib(None, None, 100).unwrap());
     assert_eq!(client.mpls_fib(Some(17)).unwrap().labels.iter().map(|entry| entry.label).collect::<Vec<_>>(), [17]);
+    assert_eq!(client.vxlan_tunnels(None).unwrap(), router.vxlan_tunnels().unwrap());
     assert_eq!(client.memif(None).unwrap(), router.memif().unwrap());
     let everything = AdjacencyQuery { interface: None, after: None, most: 100 };
     assert_eq!(client.adjacencies(None).unwrap(), router.adjacencies_where(&everything).unwrap());
@@ -82,6 +83,7 @@ fn replies_narrow_down_to_what_was_asked_for() {
         assert!(unknown.to_string().contains("there is no bridge domain"), "{unknown}");
     }
     assert_eq!(client.bonds(Some("lan & co")).unwrap().bonds.len(), 1);
+    assert_eq!(client.vxlan_tunnels(Some("wan")).unwrap().tunnels.len(), 1);
     assert_eq!(client.memif(Some("lan & co")).unwrap().ports.iter().map(|port| port.role).collect::<Vec<_>>(), [MemifRole::Slave]);
     assert_eq!(client.neighbors(Some("lan & co")).unwrap(), Neighbors::default());
     let errors = client.errors(None, false).unwrap().errors;

@@ -38,6 +38,12 @@ impl Flags {
 
     /// `Meta::table` is valid: the packet is routed by that table, whatever its interface's is.
     pub const TABLED: Flags = Flags(1 << 11);
+    /// This router has put the packet into a tunnel; it goes into no second one.
+    pub const TUNNELLED: Flags = Flags(1 << 12);
+
+    /// The bits of [`crate::Pkt::priority`].
+    pub const PRIORITY: Flags = Flags(7 << Flags::PRIORITY_AT);
+    pub(crate) const PRIORITY_AT: u16 = 13;
 
     /// With the bits of `other`; for constants.
     #[inline(always)]

@@ -240,6 +240,20 @@ impl Pkt {
         self.flags = self.flags.without(flags.without(Flags::CHAINED));
     }
 
+    /// The priority (IEEE 802.1Q clause 6.9.3, 0 to 7) of the tag that a bridged frame came in with, for that with which it
+    /// leaves; 0 without one.
+    #[inline(always)]
+    #[must_use]
+    pub fn priority(&self) -> u8 {
+        (self.flags.0 >> Flags::PRIORITY_AT) as u8
+    }
+
+    /// Sets the priority; higher bits than three are cut off.
+    #[inline(always)]
+    pub fn set_priority(&mut self, priority: u8) {
+        self.flags = Flags(self.flags.without(Flags::PRIORITY).0 | u16::from(priority) << Flags::PRIORITY_AT);
+    }
+
     /// Index of the interface that the packet came in on.
     #[inline(always)]
     #[must_use]

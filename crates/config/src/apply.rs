@@ -98,6 +98,7 @@ fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
             let bridge = config.bridges.get_mut(name)?;
             when(bridge.at_rest() == *from, || {
                 (bridge.description, bridge.mtu, bridge.settings) = (to.description.clone(), to.mtu, to.settings);
+                bridge.arp_entries = to.arp_entries.clone();
             })
         }
         Step::JoinBridge { bridge, interface, role } => config.bridges.get_mut(bridge)?.join(interface, *role),

@@ -24,6 +24,7 @@ use crate::settings::{
     Token,
 };
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
+use crate::vxlan::Vxlan;
 
 /// Which configurations are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +56,7 @@ struct Dice {
     loopbacks: Vec<Option<[u8; 4]>>,
     subs: Vec<Option<[u8; 3]>>,
     bonds: Vec<Option<[u8; 4]>>,
+    tunnels: Vec<Option<[u8; 4]>>,
     /// The owner of each subnet, and which of its addresses.
     subnets: Vec<Option<(usize, u8)>>,
     bridges: Vec<Option<[u8; 6]>>,
@@ -73,6 +75,7 @@ fn dice() -> impl Strategy<Value = Dice> {
     let loopbacks = vec(proptest::option::of(any::<[u8; 4]>()), 3);
     let subs = vec(proptest::option::of(any::<[u8; 3]>()), 4);
     let bonds = vec(proptest::option::of(any::<[u8; 4]>()), 2);
+    let tunnels = vec(proptest::option::of(any::<[u8; 4]>()), 3);
     let subnets = vec(proptest::option::of((0usize..6, 0u8..3)), 5);
     let bridges = vec(proptest::option::of(any::<[u8; 6]>()), 2);
     let routes = vec(proptest::option::of((any::<u8>(), any::<u8>())), 5);
@@ -82,13 +85,26 @@ fn dice() -> impl Strategy<Value = Dice> {
     let vrfs = vec(proptest::option::of(any::<u8>()), 2);
     let settings = vec(any::<u8>(), 16);
     let texts = vec("\\PC{1,24}|[ a:#'\"\\\\{}&*!|>%@`,?-]{1,8}|off|null|1e3|~|07", 4);
-    (interfaces, loopbacks, subs, bonds, subnets, bridges, (routes, vrfs), neighbors, prefix_lists, access_lists, settings, texts).prop_map(
-        |all| {
+    (
+        interfaces,
+        loopbacks,
+        subs,
+        (bonds, tunnels),
+        subnets,
+        bridges,
+        (routes, vrfs),
+        neighbors,
+        prefix_lists,
+        access_lists,
+        settings,
+        texts,
+    )
+        .prop_map(|all| {
             let (
                 interfaces,
                 loopbacks,
                 subs,
-                bonds,
+                (bonds, tunnels),
                 subnets,
                 bridges,
                 (routes, vrfs),
@@ -103,6 +119,7 @@ fn dice() -> impl Strategy<Value = Dice> {
                 loopbacks,
                 subs,
                 bonds,
+                tunnels,
                 subnets,
                 bridges,
                 routes,
@@ -113,8 +130,7 @@ fn dice() -> impl Strategy<Value = Dice> {
                 settings,
                 texts,
             }
-        },
-    )
+        })
 }
 
 /// Take over the parts whose bit is set.
@@ -133,6 +149,7 @@ impl Dice {
         take(&mut self.loopbacks, other.loopbacks, &mut mask);
         take(&mut self.subs, other.subs, &mut mask);
         take(&mut self.bonds, other.bonds, &mut mask);
+        take(&mut self.tunnels, other.tunnels, &mut mask);
         take(&mut self.subnets, other.subnets, &mut mask);
         take(&mut self.bridges, other.bridges, &mut mask);
         take(&mut self.routes, other.routes, &mut mask);
@@ -169,6 +186,7 @@ impl Dice {
         let reachable = self.addresses(&mut config);
         self.add_loopbacks(&mut config);
         self.add_pseudowires(&mut config, &reachable);
+        self.add_tunnels(&mut config);
         self.add_bridges(&mut config);
         cross_connect(&mut config, self.setting(0));
         self.add_bonds(&mut config);
@@ -350,6 +368,33 @@ impl Dice {
         }
     }
 
+    /// VXLAN tunnels, some of them routed, to ends that are nobody's.
+    fn add_tunnels(&self, config: &mut Config) {
+        for (index, dice) in self.tunnels.iter().enumerate() {
+            let Some([ends, text, mtu, state]) = *dice else { continue };
+            let (local, remote): (IpAddr, IpAddr) = if ends.is_multiple_of(2) {
+                ([10, 0, 0, 1].into(), [198, 51, 100, ends % 4].into())
+            } else {
+                ([0x2001, 0xdb8, 0, 1, 0, 0, 0, 1].into(), [0x2001, 0xdb8, 9, 0, 0, 0, 0, u16::from(ends % 4)].into())
+            };
+            let tunnel = Interface {
+                description: self.text(text),
+                device: Some(Device::Vxlan(Vxlan { local, remote, vni: 1 + u32::from(small(index)) })),
+                mac: ends.is_multiple_of(5).then_some(MacAddr([2, 0, 0, 5, small(index), ends])),
+                mtu: if mtu.is_multiple_of(4) { 9000 } else { 1500 },
+                state: if state.is_multiple_of(3) { AdminState::Down } else { AdminState::Up },
+                vrf: self.vrf(state),
+                addresses: IpNet::new(IpAddr::from([10, 4, small(index), 1]), 24)
+                    .ok()
+                    .filter(|_| text.is_multiple_of(4))
+                    .into_iter()
+                    .collect(),
+                ..Interface::default()
+            };
+            config.interfaces.insert(format!("vxlan_tunnel{index}"), tunnel);
+        }
+    }
+
     /// Bridge domains of interfaces without addresses.
     fn add_bridges(&self, config: &mut Config) {
         for (index, dice) in self.bridges.iter().enumerate() {
@@ -378,6 +423,10 @@ impl Dice {
             bridge.settings.mac_age_minutes = limit / 64;
             bridge.settings.flood_limit = u32::from(limit % 3) * 1000;
             bridge.settings.learn = !limit.is_multiple_of(5);
+            bridge.settings.arp_termination = limit.is_multiple_of(4);
+            bridge.settings.arp_unicast_forward = limit.is_multiple_of(7);
+            let host = |last: u8| (IpAddr::from([10, 5, small(index), 1 + last]), MacAddr([2, 0, 0, 6, last, entry % 2]));
+            bridge.arp_entries = (0..entry % 3).map(host).collect();
             config.bridges.insert(format!("bd{}", index + 1), bridge);
         }
     }
@@ -424,6 +473,7 @@ impl Dice {
     /// without addresses are connected.
     fn add_sub_interfaces(&self, config: &mut Config) {
         let mut free: Vec<(String, u16)> = Vec::new();
+        let lists: Vec<String> = config.access_lists.keys().cloned().collect();
         for (index, dice) in self.subs.iter().enumerate() {
             let Some([tags, text, mtu]) = *dice else { continue };
             let parent = name(index / 2 + index / 3 * 3);
@@ -439,6 +489,8 @@ impl Dice {
                     .filter(|_| tags % 4 < 2)
                     .into_iter()
                     .collect(),
+                vrf: self.vrf(mtu / 2),
+                acl: Binding { input: lists.get(usize::from(tags % 5)).cloned().into_iter().collect(), output: Vec::new() },
                 device: Some(Device::SubInterface(sub)),
                 ..Interface::default()
             };
@@ -472,7 +524,8 @@ impl Dice {
                     || config.bridges.values().any(|bridge| bridge.role_of(name).is_some())
             };
             let is_free = |name: &str, it: &Interface| {
-                let is_port = !it.is_loopback() && it.sub_interface().is_none() && it.device != Some(Device::Pseudowire);
+                let is_port =
+                    !it.is_loopback() && it.sub_interface().is_none() && it.device != Some(Device::Pseudowire) && it.as_vxlan().is_none();
                 it.addresses.is_empty() && it.l2xc.is_none() && is_port && !taken(name)
             };
             let mtu = if mtu.is_multiple_of(2) { 1500 } else { 2000 };

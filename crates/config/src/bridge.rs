@@ -1,11 +1,12 @@
 //! Bridge domains in the configuration: what a domain is, what it is read from, and how it is taken
 //! apart for plans.
 //!
-//! Keys are vppcfg's; `split-horizon-groups`, `static-macs` and the limits are Weir's own. A domain is
+//! Keys are vppcfg's; `split-horizon-groups`, `static-macs`, `arp-entries` and the limits are Weir's own. A domain is
 //! made and deleted *at rest*, without members, BVI and static entries; those follow, or precede, as
 //! steps of their own, so that a change touches only what it is about.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -34,8 +35,36 @@ pub struct Bridge {
     /// Stations whose place is not learned.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub static_macs: BTreeSet<StaticMac>,
+    /// Addresses of stations, for ARP termination.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", with = "arp_list")]
+    pub arp_entries: BTreeMap<IpAddr, MacAddr>,
     /// What is done with frames.
     pub settings: BridgeSettings,
+}
+
+/// The file writes them as a list.
+mod arp_list {
+    use std::collections::BTreeMap;
+    use std::net::IpAddr;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::scalar::MacAddr;
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Entry {
+        address: IpAddr,
+        mac: MacAddr,
+    }
+
+    pub(super) fn serialize<S: Serializer>(entries: &BTreeMap<IpAddr, MacAddr>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(entries.iter().map(|(address, mac)| Entry { address: *address, mac: *mac }))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<IpAddr, MacAddr>, D::Error> {
+        Ok(Vec::<Entry>::deserialize(deserializer)?.into_iter().map(|entry| (entry.address, entry.mac)).collect())
+    }
 }
 
 impl Default for Bridge {
@@ -47,6 +76,7 @@ impl Default for Bridge {
             interfaces: BTreeSet::new(),
             split_horizon_groups: BTreeSet::new(),
             static_macs: BTreeSet::new(),
+            arp_entries: BTreeMap::new(),
             settings: BridgeSettings::default(),
         }
     }
@@ -84,6 +114,10 @@ pub struct BridgeSettings {
     pub unknown_unicast_flood: bool,
     /// Send frames to stations that are known.
     pub unicast_forward: bool,
+    /// Answer who asks for an address of `arp_entries`.
+    pub arp_termination: bool,
+    /// Send such questions to the station alone.
+    pub arp_unicast_forward: bool,
     /// Minutes of silence after which a station is forgotten; 0 = never.
     pub mac_age_minutes: u8,
     /// How many stations are learned at most.
@@ -101,6 +135,8 @@ impl Default for BridgeSettings {
             unicast_flood: true,
             unknown_unicast_flood: true,
             unicast_forward: true,
+            arp_termination: false,
+            arp_unicast_forward: false,
             mac_age_minutes: 5,
             mac_limit: 16_384,
             flood_limit: 0,
@@ -134,7 +170,7 @@ impl Bridge {
     #[must_use]
     pub fn at_rest(&self) -> Self {
         let (description, mtu, settings) = (self.description.clone(), self.mtu, self.settings);
-        Self { description, mtu, settings, ..Self::default() }
+        Self { description, mtu, settings, arp_entries: self.arp_entries.clone(), ..Self::default() }
     }
 
     /// What an interface is here, if anything.
@@ -202,6 +238,7 @@ pub(crate) fn build(node: &Node<'_>) -> Bridge {
         static_macs: items(node, "static-macs")
             .filter_map(|(_, item)| Some(StaticMac { mac: parsed(item, "mac")?, interface: text(item, "interface")? }))
             .collect(),
+        arp_entries: items(node, "arp-entries").filter_map(|(_, item)| Some((parsed(item, "address")?, parsed(item, "mac")?))).collect(),
         settings: node.value("settings").map_or(default.settings, settings),
     }
 }
@@ -214,6 +251,8 @@ fn settings(node: &Node<'_>) -> BridgeSettings {
         unicast_flood: truth("unicast-flood", default.unicast_flood),
         unknown_unicast_flood: truth("unknown-unicast-flood", default.unknown_unicast_flood),
         unicast_forward: truth("unicast-forward", default.unicast_forward),
+        arp_termination: truth("arp-termination", default.arp_termination),
+        arp_unicast_forward: truth("arp-unicast-forward", default.arp_unicast_forward),
         mac_age_minutes: number(node, "mac-age-minutes").unwrap_or(default.mac_age_minutes),
         mac_limit: number(node, "mac-limit").unwrap_or(default.mac_limit),
         flood_limit: number(node, "flood-limit").unwrap_or(default.flood_limit),

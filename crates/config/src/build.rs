@@ -26,6 +26,7 @@ use crate::settings::{Api, Buffers, Collector, History, Listen, Logging, Metrics
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
 use crate::tree::{Content, Node};
 use crate::value;
+use crate::vxlan::Vxlan;
 
 /// A configuration whose references have not been checked.
 pub(crate) struct Candidate {
@@ -102,17 +103,6 @@ impl Candidate {
     /// The configuration, once nothing is wrong with it.
     pub(crate) fn finish(self) -> Config {
         let mut config = self.config;
-        // A cross connect to what this version lacks has been told, and is left out.
-        let names: BTreeSet<String> = config.interfaces.keys().cloned().collect();
-        for interface in config.interfaces.values_mut() {
-            interface.l2xc.take_if(|target| !names.contains(target));
-            interface.unnumbered.take_if(|lender| !names.contains(lender));
-        }
-        for bridge in config.bridges.values_mut() {
-            bridge.interfaces.retain(|member| names.contains(member));
-            bridge.split_horizon_groups.retain(|it| names.contains(&it.interface));
-            bridge.static_macs.retain(|it| names.contains(&it.interface));
-        }
         config.routes = self.routes.into_iter().map(|route| (route.key.clone(), route.into_via())).collect();
         config.mpls.labels = self.labels.into_iter().map(LabelItem::into_entry).collect();
         config.neighbors = self.neighbors.into_iter().map(|neighbor| (neighbor.key, neighbor.mac)).collect();
@@ -160,6 +150,9 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
     for entry in root.value("pseudowires").map_or(&[][..], Node::entries) {
         pseudowire(&entry.key, &entry.value, &mut config);
         pseudowires.push((entry.key.clone().into_owned(), way(0, &entry.value)));
+    }
+    for entry in root.value("vxlan_tunnels").map_or(&[][..], Node::entries) {
+        vxlan(&entry.key, &entry.value, &mut config);
     }
     // When the MTU of every parent is known.
     for (parent, id, node) in sub_entries(root) {
@@ -303,8 +296,11 @@ fn sub_interface(node: &Node<'_>, parent: &str, id: &str, mtu: u16, addresses: &
         mtu: number(node, "mtu").unwrap_or(mtu),
         state: word(node, "state").unwrap_or_default(),
         unnumbered: text(node, "unnumbered"),
+        vrf: text(node, "vrf"),
         l2xc: text(node, "l2xc"),
         mpls: truth(node, "mpls").unwrap_or_default(),
+        acl: node.value("acl").map(binding).unwrap_or_default(),
+        urpf: word(node, "urpf"),
         addresses: own_addresses(node, SUB_INTERFACES, &name, addresses),
         device: Some(Device::SubInterface(SubInterface { parent: parent.to_owned(), id, encapsulation, tag_rewrite })),
         ..Interface::default()
@@ -353,6 +349,14 @@ fn bond(name: &str, node: &Node<'_>, config: &mut Config) {
             member.bond = Some(name.to_owned());
         }
     }
+}
+
+/// A tunnel becomes the device of the interface of the same name.
+fn vxlan(name: &str, node: &Node<'_>, config: &mut Config) {
+    let interface = config.interfaces.entry(name.to_owned()).or_default();
+    let tunnel = || Some(Vxlan { local: parsed(node, "local")?, remote: parsed(node, "remote")?, vni: number(node, "vni")? });
+    interface.device = tunnel().map(Device::Vxlan);
+    interface.description = interface.description.take().or_else(|| text(node, "description"));
 }
 
 fn device(node: &Node<'_>) -> Option<Device> {

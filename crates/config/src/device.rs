@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::bond::Bond;
 use crate::scalar::{Ipv4Range, MacAddr, PortRange};
 use crate::sub_interface::SubInterface;
+use crate::vxlan::Vxlan;
 
 /// The thing behind an interface that packets come from and go to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +63,8 @@ pub enum Device {
     Pseudowire,
     /// Several other interfaces as one. In the file it has a section of its own, `bondethernets`.
     Bond(Bond),
+    /// Frames inside of UDP packets to another router. In the file it has a section of its own, `vxlan_tunnels`.
+    Vxlan(Vxlan),
 }
 
 fn one_queue() -> u16 {
@@ -83,6 +86,7 @@ impl Device {
             Self::SubInterface(_) => "sub-interface",
             Self::Bond(_) => "bond",
             Self::Pseudowire => "pseudowire",
+            Self::Vxlan(_) => "vxlan",
         }
     }
 
@@ -98,7 +102,8 @@ impl Device {
             | Self::Loopback
             | Self::SubInterface(_)
             | Self::Pseudowire
-            | Self::Bond(_) => None,
+            | Self::Bond(_)
+            | Self::Vxlan(_) => None,
         }
     }
 
@@ -107,7 +112,7 @@ impl Device {
     pub fn queues(&self) -> u16 {
         match self {
             Self::AfXdp { queues, .. } | Self::Memif(Memif { queues, .. }) => *queues,
-            Self::Loopback | Self::SubInterface(_) | Self::Bond(_) | Self::Pseudowire => 0,
+            Self::Loopback | Self::SubInterface(_) | Self::Bond(_) | Self::Pseudowire | Self::Vxlan(_) => 0,
             _ => 1,
         }
     }
@@ -134,6 +139,7 @@ impl std::fmt::Display for Device {
             }
             Self::SubInterface(sub) => sub.fmt(f),
             Self::Bond(bond) => write!(f, " {bond}"),
+            Self::Vxlan(tunnel) => write!(f, " {tunnel}"),
             Self::Null | Self::Loopback | Self::Pseudowire => Ok(()),
             Self::Generator { streams } => write!(f, " with {} streams", streams.len()),
         }

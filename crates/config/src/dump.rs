@@ -120,6 +120,7 @@ fn identity(path: &str) -> &'static [&'static str] {
         "neighbors[]" => &["interface", "address"],
         "bridgedomains.*.split-horizon-groups[]" => &["interface"],
         "bridgedomains.*.static-macs[]" => &["mac"],
+        "bridgedomains.*.arp-entries[]" => &["address"],
         "mpls.labels[]" => &["label"],
         "routes[].via[]" | "mpls.labels[].via[]" | "pseudowires.*.via[]" => &["next-hop", "interface", "next-hop-table"],
         "sflow.collectors[]" | "api.listen[]" => &["address", "port"],

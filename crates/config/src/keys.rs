@@ -113,6 +113,8 @@ impl Names {
     pub(crate) const PSEUDOWIRES: Self = Self::Numbered("pw", 4_294_967_294);
     /// vppcfg's names of TAPs, with its limit.
     pub(crate) const TAPS: Self = Self::Numbered("tap", 1024);
+    /// vppcfg's names of VXLAN tunnels, with its limit.
+    pub(crate) const VXLAN_TUNNELS: Self = Self::Numbered("vxlan_tunnel", 2_147_483_647);
     /// vppcfg's names of bridge domains, with its limit.
     pub(crate) const BRIDGES: Self = Self::Numbered("bd", 16_777_215);
 
@@ -197,6 +199,7 @@ const BRIDGES: Kind = Named(Names::BRIDGES);
 const SUB_INTERFACES: Kind = Named(Names::SubInterface);
 const BONDS: Kind = Named(Names::BONDS);
 const PSEUDOWIRES: Kind = Named(Names::PSEUDOWIRES);
+const VXLAN_TUNNELS: Kind = Named(Names::VXLAN_TUNNELS);
 
 /// The drivers a device can have.
 pub(crate) const DRIVERS: &[&str] = &["af-xdp", "tap", "pcap", "memif", "null", "generator"];
@@ -269,7 +272,8 @@ pub(crate) static KEYS: &[Key] = &[
     key("interfaces.*.sub-interfaces.*.encapsulation.dot1ad", Whole(1, 4094), "", "100", "VLAN of the outer tag, an 802.1ad tag (0x88a8), in place of `dot1q`."),
     key("interfaces.*.sub-interfaces.*.encapsulation.inner-dot1q", Whole(1, 4094), "", "200", "VLAN of the tag behind the outer one, an 802.1Q tag."),
     key("interfaces.*.sub-interfaces.*.encapsulation.exact-match", Truth, "false", "true", "Whether frames have these tags and no other; needed where there are addresses."),
-    key("interfaces.*.sub-interfaces.*.addresses", List(0, 65_536), "[]", "[192.0.2.1/24]", "Own IPv4 addresses with their subnets, under the same rules as those of interfaces."),
+    key("interfaces.*.sub-interfaces.*.vrf", VrfName, "", "red", "The table that routes what comes in, and that its own subnets are in; the default one when absent, whatever its parent's is."),
+    key("interfaces.*.sub-interfaces.*.addresses", List(0, 65_536), "[]", "[192.0.2.1/24]", "Own addresses with their subnets, under the same rules as those of interfaces."),
     key("interfaces.*.sub-interfaces.*.addresses[]", OwnAddress, "", "192.0.2.1/24", "An own address."),
     key("interfaces.*.sub-interfaces.*.l2xc", InterfaceName, "", "xe1", "The interface that everything received here leaves by, as for interfaces. It comes without its tags, unless `tag-rewrite` says otherwise, and leaves with those of the other."),
     key("interfaces.*.sub-interfaces.*.tag-rewrite", Section, "", "{pop: 1, dot1q: 300}", "What becomes of the tags of a frame that comes in to cross to another interface; what goes out by here gets the reverse. Without it all tags of the encapsulation go. `{pop: 0}` leaves them, and puts none on what goes out."),
@@ -278,6 +282,12 @@ pub(crate) static KEYS: &[Key] = &[
     key("interfaces.*.sub-interfaces.*.tag-rewrite.dot1ad", Whole(1, 4094), "", "300", "The same with an 802.1ad tag, in place of `dot1q`."),
     key("interfaces.*.sub-interfaces.*.tag-rewrite.inner-dot1q", Whole(1, 4094), "", "400", "VLAN of an 802.1Q tag behind that one."),
     key("interfaces.*.sub-interfaces.*.mpls", Truth, "false", "true", "Whether labelled packets (MPLS) are taken here; needs `exact-match`."),
+    key("interfaces.*.sub-interfaces.*.acl", Section, "{}", "{input: [web]}", "The access lists that its packets pass, as for interfaces. Those of its parent are not for them."),
+    key("interfaces.*.sub-interfaces.*.acl.input", List(0, 16), "[]", "[web]", "Lists for packets that come in, one after the other."),
+    key("interfaces.*.sub-interfaces.*.acl.input[]", AccessListName, "", "web", "A list under `acls`."),
+    key("interfaces.*.sub-interfaces.*.acl.output", List(0, 16), "[]", "[web]", "Lists for packets that go out."),
+    key("interfaces.*.sub-interfaces.*.acl.output[]", AccessListName, "", "web", "A list under `acls`."),
+    key("interfaces.*.sub-interfaces.*.urpf", Word(&["loose", "strict"]), "", "strict", "Unicast reverse path forwarding, as for interfaces."),
     lacks("interfaces.*.sub-interfaces.*.lcp"),
     key("interfaces.*.sub-interfaces.*.unnumbered", InterfaceName, "", "xe1", "The interface whose addresses are borrowed, as for interfaces."),
 
@@ -317,6 +327,13 @@ pub(crate) static KEYS: &[Key] = &[
     key("bondethernets.*.load-balance", Word(&["l2", "l23", "l34"]), "l34", "l2", "What keeps a flow on one member, in modes `lacp` and `xor`: MAC addresses, those and IP addresses, or IP addresses, protocol and ports. VLAN tags are looked through."),
     key("bondethernets.*.lacp-rate", Word(&["slow", "fast"]), "slow", "fast", "How often the far end is asked to speak, in mode `lacp`: every 30 seconds, its silence counting after 90, or every second, counting after 3. (vppcfg does not have this key.)"),
 
+    key("vxlan_tunnels", VXLAN_TUNNELS, "{}", "{vxlan_tunnel1: {local: 192.0.2.1, remote: 192.0.2.2, vni: 100}}", "VXLAN tunnels (RFC 7348), `vxlan_tunnel0` to `vxlan_tunnel2147483647`: frames inside of UDP packets, between this router and one other. Each is an interface of the same name, a member of a bridge domain or an end of a cross connect as any other; an entry under `interfaces`, without `device`, sets its MTU, cross connect and all else. The packets are routed by the default table, are never fragmented (an IPv4 tunnel adds 50 bytes to each frame, an IPv6 tunnel 70), and come from a source port that tells the flows inside apart."),
+    key("vxlan_tunnels.*", Section, "", "{local: 192.0.2.1, remote: 192.0.2.2, vni: 100}", "One tunnel."),
+    key("vxlan_tunnels.*.description", Text(255), "", "to the other site", "Free text for people; a description under `interfaces` goes before it."),
+    key("vxlan_tunnels.*.local", Ip, REQUIRED, "192.0.2.1", "The address that packets come from and are taken at: one of this router's own, in the default table."),
+    key("vxlan_tunnels.*.remote", Ip, REQUIRED, "192.0.2.2", "The address of the other router, of the same IP version. Groups are not supported."),
+    key("vxlan_tunnels.*.vni", Whole(1, 16_777_215), REQUIRED, "100", "The segment. No two tunnels have the same ends and the same segment."),
+
     key("bridgedomains", BRIDGES, "{}", "{bd1: {interfaces: [xe0, xe1]}}", "Bridge domains, `bd1` to `bd16777215`: each sends frames between its members by MAC address."),
     key("bridgedomains.*", Section, "{}", "{interfaces: [xe0, xe1]}", "One bridge domain."),
     key("bridgedomains.*.description", Text(255), "", "the office", "Free text for people; absent by default."),
@@ -332,6 +349,10 @@ pub(crate) static KEYS: &[Key] = &[
     key("bridgedomains.*.static-macs[]", Section, "", "{mac: 02:00:00:00:00:07, interface: xe0}", "One station."),
     key("bridgedomains.*.static-macs[].mac", UnicastMac, REQUIRED, "02:00:00:00:00:07", "Its MAC address."),
     key("bridgedomains.*.static-macs[].interface", InterfaceName, REQUIRED, "xe0", "The member it is behind."),
+    key("bridgedomains.*.arp-entries", List(0, 65_536), "[]", "[{address: 192.0.2.7, mac: 02:00:00:00:00:07}]", "Addresses of stations, for `arp-termination` and `arp-unicast-forward`."),
+    key("bridgedomains.*.arp-entries[]", Section, "", "{address: 192.0.2.7, mac: 02:00:00:00:00:07}", "One address."),
+    key("bridgedomains.*.arp-entries[].address", Neighbor, REQUIRED, "192.0.2.7", "The address, of either IP version."),
+    key("bridgedomains.*.arp-entries[].mac", UnicastMac, REQUIRED, "02:00:00:00:00:07", "The MAC address of the station that has it."),
     key("bridgedomains.*.settings", Section, "{}", "{mac-age-minutes: 10}", "What it does with frames."),
     key("bridgedomains.*.settings.learn", Truth, "true", "false", "Whether it learns where stations are."),
     key("bridgedomains.*.settings.unicast-flood", Truth, "true", "false", "Whether frames for groups, broadcast among them, go to all members. (The name is vppcfg's, for VPP's `flood`.)"),
@@ -341,8 +362,8 @@ pub(crate) static KEYS: &[Key] = &[
     key("bridgedomains.*.settings.mac-limit", Whole(1, 1_048_576), "16384", "1000", "How many stations it learns at most; frames of others are forwarded all the same."),
     key("bridgedomains.*.settings.flood-limit", Whole(0, 100_000_000), "0", "1000", "Frames for groups that each member may send a second, others are dropped; 0 = any number."),
     key("bridgedomains.*.settings.unknown-unicast-limit", Whole(0, 100_000_000), "0", "1000", "The same for frames to stations that are not known."),
-    lacks("bridgedomains.*.settings.arp-termination"),
-    lacks("bridgedomains.*.settings.arp-unicast-forward"),
+    key("bridgedomains.*.settings.arp-termination", Truth, "false", "true", "Whether it answers itself who asks for an address of `arp-entries`, by ARP or neighbour discovery; other questions are flooded."),
+    key("bridgedomains.*.settings.arp-unicast-forward", Truth, "false", "true", "Whether such questions go to the station alone; goes before `arp-termination`."),
 
     key("sflow", Section, "{}", "{sampling-rate: 1000}", "How sampled interfaces are sampled, and where samples go."),
     key("sflow.sampling-rate", Whole(0, u32::MAX as u64), "10000", "1000", "One packet in this many is sampled; 0 = none."),
@@ -490,8 +511,6 @@ pub(crate) static KEYS: &[Key] = &[
     key("history", Section, "{}", "{keep: 100}", "Where applied configurations are kept, to go back to. A change needs a restart."),
     key("history.directory", File(4095), "/var/lib/weir/config", "/srv/weir/config", "The folder."),
     key("history.keep", Whole(1, 1000), "50", "100", "How many of the last ones are kept."),
-
-    lacks("vxlan_tunnels"),
 ];
 
 /// The rows below each row.
@@ -611,7 +630,12 @@ pub(crate) mod tests {
                 let action = if row.name() == "action" { "" } else { "action: permit, " };
                 format!("acls: {{web: {{terms: [{{{action}{protocol}KEY}}]}}}}\nprefixlists: {{customers: {{members: [192.0.2.0/24]}}}}")
             }
-            "interfaces.*.sub-interfaces.*" => "interfaces: {xe0: {sub-interfaces: {100: {KEY}}}, xe1: {}}".to_owned(),
+            "interfaces.*.sub-interfaces.*" => "interfaces: {xe0: {sub-interfaces: {100: {KEY}}}, xe1: {}}\nvrfs: {red: {table: 10}}\n\
+                                                acls: {web: {terms: [{action: permit}]}}"
+                .to_owned(),
+            "interfaces.*.sub-interfaces.*.acl" => {
+                "interfaces: {xe0: {sub-interfaces: {100: {acl: {KEY}}}}}\nacls: {web: {terms: [{action: permit}]}}".to_owned()
+            }
             "interfaces.*.sub-interfaces.*.encapsulation" => {
                 let outer = if row.name().starts_with("dot1") { "" } else { "dot1q: 5, " };
                 format!("interfaces: {{xe0: {{sub-interfaces: {{100: {{encapsulation: {{{outer}KEY}}}}}}}}}}")
@@ -624,6 +648,7 @@ pub(crate) mod tests {
                 "interfaces: {xe0: {addresses: ['2001:db8::1/64'], router-advertisements: {interval: 600, KEY}}}".to_owned()
             }
             "loopbacks.*" => "loopbacks: {loop0: {KEY}}\nvrfs: {red: {table: 10}}".to_owned(),
+            "vxlan_tunnels.*" => "vxlan_tunnels: {vxlan_tunnel1: {local: 192.0.2.1, remote: 192.0.2.2, vni: 7, KEY}}".to_owned(),
             "vrfs.*" => "vrfs: {red: {table: 10, KEY}}".to_owned(),
             "routes[]" if row.name() == "resilient" => {
                 "interfaces: {xe0: {addresses: [192.0.2.1/24]}}\nroutes: [{prefix: 10.0.0.0/8, via: 192.0.2.254, KEY}]".to_owned()

@@ -48,6 +48,7 @@ mod suggest;
 mod system;
 mod tree;
 mod value;
+mod vxlan;
 mod walk;
 mod written;
 
@@ -77,3 +78,4 @@ pub use sub_interface::{Encapsulation, LAST_VLAN, SubInterface, TagRewrite};
 pub use subnets::{Subnets, link_local_subnet};
 pub use system::{DeviceKind, SocketObstacle, System, SystemDevice, check_system};
 pub use tree::Limits;
+pub use vxlan::Vxlan;

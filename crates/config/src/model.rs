@@ -24,6 +24,7 @@ use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, Logging, Sflow, Workers};
 use crate::sub_interface::SubInterface;
+use crate::vxlan::Vxlan;
 use crate::written::Written;
 
 /// The whole configuration of one router.
@@ -97,6 +98,30 @@ impl Config {
     #[must_use]
     pub fn is_bvi(&self, interface: &str) -> bool {
         self.bridges.values().any(|bridge| bridge.bvi.as_deref() == Some(interface))
+    }
+
+    /// Whether there may be others on an interface's link, who could have one of our addresses.
+    #[must_use]
+    pub fn shares_its_link(&self, interface: &str) -> bool {
+        let device = self.interfaces.get(interface).and_then(|interface| interface.device.as_ref());
+        // A port, which is made of nothing else.
+        let port = |name: &str| matches!(self.interfaces.get(name), Some(it) if it.is_port()) && self.shares_its_link(name);
+        let port_or_bond = |name: &str| port(name) || self.members_of(name).any(|(member, _)| port(member));
+        let member = |name: &String| match self.interfaces.get(name).and_then(|it| it.device.as_ref()) {
+            Some(Device::SubInterface(sub)) => port_or_bond(&sub.parent),
+            Some(Device::Pseudowire | Device::Vxlan(_)) => true,
+            _ => port_or_bond(name),
+        };
+        match device {
+            Some(Device::AfXdp { .. } | Device::Tap { .. } | Device::Memif(_) | Device::Pseudowire | Device::Vxlan(_)) => true,
+            Some(Device::SubInterface(sub)) => port_or_bond(&sub.parent),
+            Some(Device::Bond(_)) => self.members_of(interface).any(|(member, _)| port(member)),
+            Some(Device::Loopback) => {
+                let bridge = self.bridges.values().find(|bridge| bridge.bvi.as_deref() == Some(interface));
+                bridge.is_some_and(|bridge| bridge.interfaces.iter().any(member))
+            }
+            Some(Device::Pcap { .. } | Device::Null | Device::Generator { .. }) | None => false,
+        }
     }
 
     /// The members of a bond, in the order of their names.
@@ -226,6 +251,12 @@ impl Interface {
         self.device == Some(Device::Loopback)
     }
 
+    /// Whether packets come in and leave by a device of its own, if it has one.
+    #[must_use]
+    pub fn is_port(&self) -> bool {
+        !matches!(self.device, Some(Device::Loopback | Device::SubInterface(_) | Device::Bond(_) | Device::Pseudowire | Device::Vxlan(_)))
+    }
+
     /// What makes it a sub-interface, if it is one.
     #[must_use]
     pub fn sub_interface(&self) -> Option<&SubInterface> {
@@ -240,6 +271,15 @@ impl Interface {
     pub fn as_bond(&self) -> Option<&Bond> {
         match &self.device {
             Some(Device::Bond(bond)) => Some(bond),
+            _ => None,
+        }
+    }
+
+    /// What makes it a VXLAN tunnel, if it is one.
+    #[must_use]
+    pub fn as_vxlan(&self) -> Option<&Vxlan> {
+        match &self.device {
+            Some(Device::Vxlan(tunnel)) => Some(tunnel),
             _ => None,
         }
     }

@@ -60,6 +60,9 @@ const RULES: &str = "
 - An interface called `BondEthernetN` has an entry under `bondethernets` or a `device`, not both; the MAC address of a bond stands
   under `bondethernets`. A member of a bond is in no other, is no bond, loopback or end of a cross connect, has no addresses, and has
   the MTU of its bond. A bond is not sampled, its members may be. `load-balance` is for modes `lacp` and `xor`, `lacp-rate` for `lacp`.
+- An interface called `vxlan_tunnelN` has an entry under `vxlan_tunnels` or a `device`, not both. The ends of a tunnel are of one IP
+  version, the far one is no own address, and no two tunnels have the same ends and `vni`. A tunnel has no sub-interfaces, is no
+  member of a bond, and is not sampled.
 - A member of a bridge domain is an interface with the domain's MTU, without addresses and without cross connect; it is in one
   domain. A BVI is a loopback with the domain's MTU, of one domain. Split-horizon groups and static entries name members.
 - An interface called `pwN` has an entry under `pseudowires` or a `device`, not both; it has no queues, no sub-interfaces, is in no bond,
@@ -76,7 +79,7 @@ const RULES: &str = "
   port of an address; names and hashes of tokens are used once; `group` and `read-only-group` differ.
 
 It is a warning, and no error, when an interface is sampled but there is no collector or the rate is 0, when there are collectors
-but nothing is sampled, when a route is for a connected subnet, and when a TAP has ring sizes.
+but nothing is sampled, when a route is for a connected subnet, when the near end of a VXLAN tunnel is no own address, and when a TAP has ring sizes.
 
 ## What a file may be
 

@@ -11,17 +11,18 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::access_list::{AccessList, PrefixList};
+use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bond::Bond;
 use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::keys::Names;
-use crate::model::{AdminState, Config, Interface, NeighborKey, RouteKey, Via, Vrf, is_false};
+use crate::model::{AdminState, Config, Interface, NeighborKey, RouteKey, Urpf, Via, Vrf, is_false};
 use crate::mpls::Mpls;
 use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
 use crate::settings::{Api, Buffers, History, Logging, Sflow, Workers};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
+use crate::vxlan::Vxlan;
 
 /// A configuration by the sections of the file.
 #[derive(Serialize, Deserialize, Default)]
@@ -34,6 +35,8 @@ pub(crate) struct Written {
     taps: BTreeMap<String, Tap>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     bondethernets: BTreeMap<String, BondSection>,
+    #[serde(rename = "vxlan_tunnels", skip_serializing_if = "BTreeMap::is_empty")]
+    vxlan_tunnels: BTreeMap<String, VxlanSection>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     bridgedomains: BTreeMap<String, Bridge>,
     sflow: Sflow,
@@ -109,12 +112,18 @@ struct Sub {
     /// The number as VLAN when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     encapsulation: Option<Encapsulation>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vrf: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     addresses: BTreeSet<IpNet>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unnumbered: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     l2xc: Option<String>,
+    #[serde(default, skip_serializing_if = "Binding::is_empty")]
+    acl: Binding,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    urpf: Option<Urpf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tag_rewrite: Option<TagRewrite>,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -123,19 +132,19 @@ struct Sub {
 
 impl Sub {
     fn of(interface: Interface, sub: &SubInterface, parent_mtu: u16) -> Self {
-        let Interface { description, mtu, state, addresses, unnumbered, l2xc, mpls, .. } = interface;
+        let Interface { description, mtu, state, vrf, addresses, unnumbered, l2xc, acl, urpf, mpls, .. } = interface;
         let mtu = Some(mtu).filter(|mtu| *mtu != parent_mtu);
         let encapsulation = Some(sub.encapsulation).filter(|tags| *tags != Encapsulation::of_id(sub.id));
-        Self { description, mtu, state, encapsulation, addresses, unnumbered, l2xc, tag_rewrite: sub.tag_rewrite, mpls }
+        Self { description, mtu, state, encapsulation, vrf, addresses, unnumbered, l2xc, acl, urpf, mpls, tag_rewrite: sub.tag_rewrite }
     }
 
     fn into_interface(self, parent: &str, id: u32, parent_mtu: u16) -> Interface {
-        let Self { description, mtu, state, encapsulation, addresses, unnumbered, l2xc, tag_rewrite, mpls } = self;
+        let Self { description, mtu, state, encapsulation, vrf, addresses, unnumbered, l2xc, acl, urpf, mpls, tag_rewrite } = self;
         let encapsulation = encapsulation.unwrap_or_else(|| Encapsulation::of_id(id));
         let tag_rewrite = tag_rewrite.filter(|rewrite| !rewrite.is_usual(&encapsulation));
         let device = Some(Device::SubInterface(SubInterface { parent: parent.to_owned(), id, encapsulation, tag_rewrite }));
         let mtu = mtu.unwrap_or(parent_mtu);
-        Interface { description, device, mtu, state, addresses, unnumbered, l2xc, mpls, ..Interface::default() }
+        Interface { description, device, mtu, state, vrf, addresses, unnumbered, l2xc, acl, urpf, mpls, ..Interface::default() }
     }
 }
 
@@ -197,6 +206,16 @@ struct PseudowireSection {
     description: Option<String>,
     #[serde(flatten)]
     pseudowire: Pseudowire,
+}
+
+/// An entry of `vxlan_tunnels`.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct VxlanSection {
+    #[serde(default, skip_serializing)]
+    description: Option<String>,
+    #[serde(flatten)]
+    tunnel: Vxlan,
 }
 
 /// The Linux end of a TAP.
@@ -291,6 +310,13 @@ impl Written {
                     self.interfaces.entry(name).or_default().interface = rest;
                 }
             }
+            Some(Device::Vxlan(tunnel)) => {
+                self.vxlan_tunnels.insert(name.clone(), VxlanSection { description: None, tunnel });
+                let rest = Interface { device: None, ..interface };
+                if rest != Interface::default() {
+                    self.interfaces.entry(name).or_default().interface = rest;
+                }
+            }
             Some(Device::Tap { name: host, host_mac }) if Names::TAPS.numbers(&name).is_some() => {
                 let host = TapHost { name: host, mac: host_mac, mtu: None };
                 self.taps.insert(name.clone(), Tap { description: None, host, _rx_ring_size: None, _tx_ring_size: None });
@@ -312,6 +338,7 @@ impl From<Written> for Config {
             taps,
             acls,
             bondethernets,
+            vxlan_tunnels,
             bridgedomains: bridges,
             vrfs,
             mpls,
@@ -342,6 +369,11 @@ impl From<Written> for Config {
             let interface = interfaces.entry(name).or_insert(added);
             interface.device = Some(Device::Tap { name: tap.host.name, host_mac: tap.host.mac });
             interface.description = interface.description.take().or(tap.description);
+        }
+        for (name, section) in vxlan_tunnels {
+            let interface = interfaces.entry(name).or_default();
+            interface.device = Some(Device::Vxlan(section.tunnel));
+            interface.description = interface.description.take().or(section.description);
         }
         let mut members = Vec::new();
         for (name, section) in bondethernets {

@@ -110,6 +110,7 @@ impl Control {
             Step::CreateInterface { name, interface } => self.create_interface(name, interface),
             Step::DeleteInterface { name, interface } => {
                 self.delete_interface(name);
+                self.tunnels_changed |= interface.as_vxlan().is_some();
                 self.unshared.extend(interface.sub_interface().map(|sub| sub.parent.clone()));
                 Ok(())
             }
@@ -260,8 +261,8 @@ impl Control {
         let counters = Arc::new(InterfaceCounters::new(self.workers.len()));
         let glean = self.nexthops.add_adjacency(Adjacency::glean(index, mtu, wanted.mac.map_or(mac.0, |mac| mac.0)));
         let local = self.nexthops.add_adjacency(Adjacency::local(index));
-        // Nothing can take a loopback or a pseudowire down but the configuration.
-        let link = LinkState { up: wanted.is_loopback() || wanted.device == Some(weir_config::Device::Pseudowire), speed: 0 };
+        // Nothing can take a loopback, a pseudowire or a tunnel down but the configuration.
+        let link = LinkState { up: !wanted.is_port() && wanted.sub_interface().is_none() && wanted.as_bond().is_none(), speed: 0 };
         let attached = Attached {
             index,
             port: None,
@@ -282,6 +283,7 @@ impl Control {
             self.attach(name, port, &wanted.rx_queue_workers);
         }
         self.refresh(name);
+        self.tunnels_changed |= wanted.as_vxlan().is_some();
         if let Some(sub) = wanted.sub_interface() {
             self.unshared.insert(sub.parent.clone());
             self.take_after_parent(name);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use weir_config::{Bridge, BridgeRole};
 use weir_fib::{MAX_MEMBERS, MacTable, Station};
-use weir_nodes::{BridgeCounters, BridgeDomain, BridgeSettings, Member, Meters, StormLimits};
+use weir_nodes::{BridgeCounters, BridgeDomain, BridgeSettings, Hosts, Member, Meters, StormLimits};
 use weir_port::interface::Input;
 use weir_ring::Padded;
 
@@ -113,6 +113,7 @@ impl Control {
         }
         live.members[place] = Some(LiveMember { interface: interface.to_owned(), role, meters: Arc::default() });
         self.refresh(interface);
+        self.refresh_routed_side(name, interface);
         let result = self.bind_all(name);
         if result.is_err() {
             self.leave_bridge(name, interface)?;
@@ -127,8 +128,19 @@ impl Control {
             live.leaving.push(number);
         }
         self.refresh(interface);
+        self.refresh_routed_side(name, interface);
         self.refresh_bridge(name);
         Ok(())
+    }
+
+    /// With whom the BVI shares its link is the other members' matter.
+    fn refresh_routed_side(&mut self, name: &str, than: &str) {
+        let members = self.bridges.get(name).into_iter().flat_map(|live| live.members.iter().flatten());
+        let bvi =
+            members.filter(|member| member.role == BridgeRole::Bvi && member.interface != than).map(|bvi| bvi.interface.clone()).next();
+        if let Some(bvi) = bvi {
+            self.refresh(&bvi);
+        }
     }
 
     /// The interface's bridge domain, if it is in one, and its number there.
@@ -206,6 +218,9 @@ impl Control {
         };
         let limit = |rate: u32| Some(rate).filter(|&rate| rate != 0);
         domain.storms = StormLimits { groups: limit(settings.flood_limit), unknown: limit(settings.unknown_unicast_limit) };
+        let mut hosts = Hosts::new(wanted.arp_entries.iter().map(|(address, mac)| (*address, weir_wire::MacAddr(mac.0))));
+        (hosts.answers, hosts.forwards) = (settings.arp_termination, settings.arp_unicast_forward);
+        domain.hosts = Arc::new(hosts);
         let place = usize::from(live.number);
         if self.tables.bridges.len() <= place {
             self.tables.bridges.resize(place + 1, None);
@@ -270,6 +285,10 @@ impl Control {
             flooded: sums.flooded_groups,
             unknown_unicast_flooded: sums.flooded_unknown,
             copies_too_long: sums.too_long,
+            arp_termination: settings.arp_termination,
+            arp_unicast_forward: settings.arp_unicast_forward,
+            arp_entries: wanted.arp_entries.len() as u64,
+            arp_terminated: sums.questions,
         }
     }
 

@@ -65,14 +65,14 @@ struct Progress {
 }
 
 impl Captures {
-    /// The taps that an interface's arriving packets are shown to.
-    pub(crate) fn rx_taps(&self, interface: u32) -> u32 {
-        self.taps(|filter| filter.rx && filter.interface.is_none_or(|wanted| wanted == interface))
+    /// The taps that an interface's arriving packets are shown to. Who names none captures at ports.
+    pub(crate) fn rx_taps(&self, interface: u32, is_port: bool) -> u32 {
+        self.taps(|filter| filter.rx && filter.interface.map_or(is_port, |wanted| wanted == interface))
     }
 
     /// The taps that an interface's leaving packets are shown to.
-    pub(crate) fn tx_taps(&self, interface: u32) -> u32 {
-        self.taps(|filter| filter.tx && filter.interface.is_none_or(|wanted| wanted == interface))
+    pub(crate) fn tx_taps(&self, interface: u32, is_port: bool) -> u32 {
+        self.taps(|filter| filter.tx && filter.interface.map_or(is_port, |wanted| wanted == interface))
     }
 
     /// The taps that dropped packets are shown to.

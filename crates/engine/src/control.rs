@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use weir_api::{EventBus, LinkEvent, Timestamp};
-use weir_config::{AdminState, BridgeRole, Config, Device, Subnets, Urpf, is_link_local};
+use weir_config::{AdminState, BridgeRole, Config, Subnets, Urpf, is_link_local};
 use weir_fib::{Adjacency, AdjacencyKind, NeighborState, NexthopTable};
 use weir_graph::{DropMap, NodeSpec};
 use weir_memif::MemifWatch;
 use weir_nodes::{Entry, Event, Tables, hold_key};
 use weir_port::interface::{Feature, Features, Input, Interface, InterfaceCounters, Kind, Output, ReversePath};
+use weir_port::vxlan::Vxlan;
 use weir_port::{LinkState, Port, TxQueue};
 use weir_ring::qsbr::{Domain, Published};
 use weir_wire::{MacAddr, ipv6};
@@ -130,6 +131,8 @@ pub(crate) struct Control {
     pub(crate) nexthops: NexthopTable,
     /// Interfaces whose table of sub-interfaces is out of date.
     pub(crate) unshared: BTreeSet<String>,
+    /// Whether the table of tunnels is out of date.
+    pub(crate) tunnels_changed: bool,
     /// Whether the master tables' interfaces differ from what workers see.
     pub(crate) stale: bool,
     /// Routes whose groups workers do not see yet, in the order in which they were asked for.
@@ -243,9 +246,9 @@ impl Control {
         };
         let sampled = wanted.sflow && up;
         let mut features = Features::default().with(Feature::MacVlan);
-        let direction = self.config.sflow.direction_of(name);
-        let rx_taps = self.captures.rx_taps(attached.index) | if sampled && direction.rx() { SFLOW_TAP } else { 0 };
-        let tx_taps = self.captures.tx_taps(attached.index) | if sampled && direction.tx() { SFLOW_TAP } else { 0 };
+        let (direction, is_port) = (self.config.sflow.direction_of(name), wanted.is_port());
+        let rx_taps = self.captures.rx_taps(attached.index, is_port) | if sampled && direction.rx() { SFLOW_TAP } else { 0 };
+        let tx_taps = self.captures.tx_taps(attached.index, is_port) | if sampled && direction.tx() { SFLOW_TAP } else { 0 };
         if rx_taps != 0 {
             features = features.with(Feature::RxTap);
         }
@@ -271,6 +274,7 @@ impl Control {
         let (kind, output) = match (sub_interface, wanted.as_bond()) {
             _ if wanted.device == Some(weir_config::Device::Pseudowire) => (Kind::Pseudowire, Output::Pseudowire),
             (Some(_), _) => (Kind::SubInterface, Output::SubInterface),
+            (None, None) if wanted.as_vxlan().is_some() => (Kind::Vxlan, Output::Vxlan),
             (None, Some(_)) => (Kind::Bond, Output::Bond),
             (None, None) if is_bvi && wanted.is_loopback() => (Kind::Bvi, Output::Bvi),
             (None, None) if wanted.is_loopback() => (Kind::Loopback, Output::Driver),
@@ -278,11 +282,11 @@ impl Control {
         };
         let mac = wanted.mac.map_or(attached.mac, |mac| MacAddr(mac.0));
         let Own { four: own4, six: own6 } = own_addresses(wanted, mac);
-        if self.shares_its_link(name) {
-            // What is borrowed is asked about where it belongs.
-            let here = own6.iter().map(|(address, _)| *address).filter(|it| wanted.unnumbered.is_none() || it.is_unicast_link_local());
-            self.claims.are(attached.index, &here.collect::<Vec<_>>());
-        }
+        let shared = self.config.shares_its_link(name);
+        // What is borrowed is asked about where it belongs.
+        let is_own = |address: &Ipv6Addr| shared && (wanted.unnumbered.is_none() || address.is_unicast_link_local());
+        let claimed: Vec<Ipv6Addr> = own6.iter().map(|(address, _)| *address).filter(is_own).collect();
+        self.claims.are(attached.index, &claimed);
         let claim = |address: Ipv6Addr| self.claims.get(attached.index, address);
         let free = own6.iter().filter(|(address, _)| claim(*address) == Claim::Free);
         let tentative = own6.iter().filter(|(address, _)| matches!(claim(*address), Claim::Waiting | Claim::Asked(_)));
@@ -305,10 +309,14 @@ impl Control {
                 _ => None,
             }),
             output,
-            can_send: up && (self.can_send(name) || pseudowire.is_some() || (is_bvi || kind == Kind::Bond) && attached.link.up),
+            can_send: up
+                && (self.can_send(name)
+                    || pseudowire.is_some()
+                    || (is_bvi || matches!(kind, Kind::Bond | Kind::Vxlan)) && attached.link.up),
             pseudowire,
             parent: member.or(sub_interface.map(|sub| sub.parent)),
             bond: self.bond_entry(name, wanted, mac),
+            vxlan: wanted.as_vxlan().and_then(|tunnel| Vxlan::new(tunnel.local, tunnel.remote, tunnel.vni)).map(Arc::new),
             sub_interface,
             sub_interfaces: self.tables.interface(attached.index).and_then(|it| it.sub_interfaces.clone()),
             ..Interface::at_rest(attached.index, name.into(), kind, mac, attached.counters.clone())
@@ -327,20 +335,12 @@ impl Control {
         }
     }
 
-    /// Whether there may be others on the link, who could have one of our addresses: that of a sub-interface is its
-    /// parent's, that of a bond its members'.
-    fn shares_its_link(&self, name: &str) -> bool {
-        match self.config.interfaces.get(name).and_then(|interface| interface.device.as_ref()) {
-            Some(Device::AfXdp { .. } | Device::Tap { .. } | Device::Memif(_)) => true,
-            Some(Device::SubInterface(sub)) => self.shares_its_link(&sub.parent),
-            Some(Device::Bond(_)) => self.config.members_of(name).any(|(member, _)| self.shares_its_link(member)),
-            _ => false,
-        }
-    }
-
     /// Publishes the master tables and waits until every worker sees them.
     pub(crate) fn publish(&mut self) {
         self.share_out();
+        self.find_tunnels();
+        let looked_at = |interface: &Interface| interface.kind != Kind::Port && (interface.rx_taps | interface.tx_taps) != 0;
+        self.tables.inner_taps = self.tables.interfaces.iter().flatten().any(|entry| looked_at(&entry.interface));
         self.tables.nexthops = self.nexthops.snapshot();
         self.published.publish(Box::new(self.tables.clone()));
         let ticket = self.domain.ticket();
@@ -411,7 +411,13 @@ impl Control {
     pub(crate) fn tick_claims(&mut self) {
         let now = self.clock.now();
         let tables = &self.tables;
-        let ready = |index: u32| tables.interface(index).is_some_and(|interface| interface.can_send);
+        // The routed side of a bridge domain asks when somebody can hear it.
+        let heard = |(domain, own): (u16, u16)| {
+            let others = tables.bridge(domain).into_iter().flat_map(|bridge| bridge.members.iter().enumerate());
+            let mut others = others.filter(|(number, _)| *number != usize::from(own)).filter_map(|(_, member)| member.as_ref());
+            others.any(|member| tables.interface(member.interface).is_some_and(|interface| interface.can_send))
+        };
+        let ready = |index: u32| tables.interface(index).is_some_and(|interface| interface.can_send && interface.bvi_of.is_none_or(heard));
         let (ask, settled) = self.claims.tick(now, ready);
         for (index, address) in ask {
             self.ask_if_free(index, address);

@@ -77,7 +77,7 @@ impl Control {
         found
     }
 
-    fn route_view(&self, table: &Table, route: Found) -> weir_api::Route {
+    pub(crate) fn route_view(&self, table: &Table, route: Found) -> weir_api::Route {
         let buckets = self.nexthops.buckets(route.group);
         weir_api::Route {
             table: table.number,

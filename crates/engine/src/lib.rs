@@ -41,6 +41,7 @@ mod sflow_reports;
 mod sub_interfaces;
 mod trace;
 mod trial;
+mod tunnels;
 mod views;
 mod waker;
 mod worker;

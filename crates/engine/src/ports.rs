@@ -33,7 +33,7 @@ pub(crate) fn open(interface: &Interface, own: MacAddr, pool: &Pool) -> Result<O
             let config = weir_afxdp::AfxdpConfig { mode, queues, ..weir_afxdp::AfxdpConfig::new(name) };
             Box::new(weir_afxdp::AfxdpPort::open(&config, pool)?)
         }
-        Device::Loopback | Device::SubInterface(_) | Device::Bond(_) | Device::Pseudowire => return Ok(None),
+        Device::Loopback | Device::SubInterface(_) | Device::Bond(_) | Device::Pseudowire | Device::Vxlan(_) => return Ok(None),
         Device::Tap { name, host_mac } => {
             let mac = host_mac.map(|mac| MacAddr(mac.0));
             let config = weir_tap::TapConfig { mtu: u32::from(interface.mtu), mac, ..weir_tap::TapConfig::new(name) };

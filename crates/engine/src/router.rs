@@ -426,6 +426,7 @@ fn make_control(
         subnets: Subnets::default(),
         nexthops,
         stale: false,
+        tunnels_changed: false,
         unshared: std::collections::BTreeSet::new(),
         waiting_routes: Vec::new(),
         waiting_labels: Vec::new(),

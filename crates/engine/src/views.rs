@@ -216,6 +216,10 @@ impl weir_api::Router for Router {
         Ok(weir_api::MplsFib { labels: self.control().labels_where(label, after, most) })
     }
 
+    fn vxlan_tunnels(&self) -> Reply<weir_api::VxlanTunnels> {
+        Ok(self.control().vxlan_views())
+    }
+
     fn memif(&self) -> Reply<weir_api::Memifs> {
         Ok(self.control().memifs())
     }
@@ -561,6 +565,7 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
         kind: match &wanted.device {
             Some(weir_config::Device::Loopback) => weir_api::InterfaceKind::Loopback,
             Some(weir_config::Device::Bond(_)) => weir_api::InterfaceKind::Bond,
+            Some(weir_config::Device::Vxlan(_)) => weir_api::InterfaceKind::Vxlan,
             Some(weir_config::Device::SubInterface(_)) => weir_api::InterfaceKind::SubInterface,
             Some(weir_config::Device::Pseudowire) => weir_api::InterfaceKind::Pseudowire,
             _ => weir_api::InterfaceKind::Port,

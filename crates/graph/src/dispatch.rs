@@ -16,10 +16,12 @@ use weir_ring::spsc::Producer;
 use crate::counters::{DropMap, WorkerCounters};
 use crate::hold::{HoldKey, HoldLimits, Holds};
 use crate::node::{Cx, Node, NodeSpec, Scratch, World};
-use crate::tap::{Departure, Fate, Gate, Look, Marks, Point, Tap};
+use crate::tap::{Fate, Gate, Marks, Point, Tap};
 use crate::trace::{TraceRequest, TraceStep, Tracer};
 use crate::verdict::{Outcome, Verdict, VerdictKind};
 use crate::{DropReason, Next};
+
+mod looks;
 
 /// More node calls than any turn needs; what is still inside then goes in circles.
 const LOOP_LIMIT: usize = 4096;
@@ -104,12 +106,20 @@ pub struct GraphBuilder<W: World> {
     steps: Vec<Option<Box<dyn Step<W>>>>,
     taps: Vec<Box<dyn Tap<W>>>,
     outputs: Vec<&'static str>,
+    inner: [Vec<&'static str>; 3],
     limits: HoldLimits,
 }
 
 impl<W: World> Default for GraphBuilder<W> {
     fn default() -> Self {
-        GraphBuilder { specs: Vec::new(), steps: Vec::new(), taps: Vec::new(), outputs: Vec::new(), limits: HoldLimits::default() }
+        GraphBuilder {
+            specs: Vec::new(),
+            steps: Vec::new(),
+            taps: Vec::new(),
+            outputs: Vec::new(),
+            inner: Default::default(),
+            limits: HoldLimits::default(),
+        }
     }
 }
 
@@ -158,6 +168,14 @@ impl<W: World> GraphBuilder<W> {
         self
     }
 
+    /// Names the nodes at which taps look at inner interfaces, which no port feeds: those that find packets to be of one,
+    /// those that only get such packets in, and those that see them off by one.
+    #[must_use]
+    pub fn inner(mut self, finders: &[&'static str], intakes: &[&'static str], exits: &[&'static str]) -> Self {
+        self.inner = [finders, intakes, exits].map(<[_]>::to_vec);
+        self
+    }
+
     /// Which (node, reason) pairs this graph counts.
     #[must_use]
     pub fn drop_map(&self) -> DropMap {
@@ -183,9 +201,13 @@ impl<W: World> GraphBuilder<W> {
             slots.push(Slot { step, queue: Vector::with_capacity(2 * VECTOR), nexts });
         }
         let output_nodes = self.outputs.iter().map(|&next| place("outputs", next)).collect::<Result<_, _>>()?;
+        let bits = |nodes: &[&'static str]| nodes.iter().try_fold(0, |bits, &node| Ok(bits | 1 << place("inner", node)?));
+        let [finders, intakes, exits] = &self.inner;
+        let inner = looks::Inner { finders: bits(finders)?, intakes: bits(intakes)?, exits: bits(exits)? };
         Ok(Graph {
             specs: self.specs,
             slots,
+            inner,
             output_nodes,
             pending: 0,
             spare: Vector::with_capacity(2 * VECTOR),
@@ -213,6 +235,8 @@ pub struct Graph<W: World> {
     slots: Vec<Slot<W>>,
     /// The nodes that [`World::output`] counts from 1.
     output_nodes: Vec<u8>,
+    /// The nodes at which taps look at inner interfaces.
+    inner: looks::Inner,
     /// Bit `n` set: node `n` has packets.
     pending: u64,
     spare: Vector,
@@ -354,6 +378,7 @@ impl<W: World> Graph<W> {
         }
         while !packets.is_empty() {
             let count = packets.len().min(VECTOR);
+            let before = if env.world.has_inner_taps() { self.look_before(env, node, &packets[..count]) } else { None };
             let Some(slot) = self.slots.get_mut(node) else { return };
             let Some(step) = slot.step.as_mut() else { return };
             let mut cx = Cx {
@@ -372,6 +397,9 @@ impl<W: World> Graph<W> {
             if let Some(counters) = self.counters.nodes.get(node) {
                 counters.calls.add(1);
                 counters.packets.add(count as u64);
+            }
+            if let Some(before) = before {
+                self.look_behind(env, before, &packets[..count]);
             }
             if self.tracer.is_active() {
                 self.record(node, &packets[..count], outcome);
@@ -657,7 +685,8 @@ impl<W: World> Graph<W> {
         let taps = self.due(env.world.drop_taps(), packet.interface(), 1);
         if taps != 0 {
             let point = Point::Drop { node: node as u16, reason };
-            self.let_look(env, taps, point, packet.interface(), false, std::slice::from_ref(&packet));
+            let crowd = looks::Crowd { inner: false, any_marked: false, packets: std::slice::from_ref(&packet) };
+            self.let_look(env, taps, point, packet.interface(), crowd);
             self.marks.0.clear();
         }
         env.cache.free(packet);
@@ -672,99 +701,6 @@ impl<W: World> Graph<W> {
         self.counters.totals.dropped.add(n);
         let place = self.map.place(node, reason);
         env.world.drops(interface, self.worker).unwrap_or(&self.counters.orphans).add(place, n);
-    }
-
-    /// Tells the tap that marks what became of a packet; the mark is gone then.
-    #[cold]
-    #[inline(never)]
-    fn conclude(&mut self, packet: &mut Pkt, fate: Fate) {
-        packet.clear_flags(Flags::MARKED);
-        if let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) {
-            tap.fate(packet.meta().mark, &fate);
-        }
-    }
-
-    /// Notes the marked packets of a vector that a driver will be asked to take.
-    #[cold]
-    #[inline(never)]
-    pub fn note_departing(&mut self, interface: u32, packets: &[Pkt]) {
-        self.departing.clear();
-        for (place, packet) in packets.iter().enumerate().filter(|(_, packet)| packet.flags().any(Flags::MARKED)) {
-            // What became an answer of this router's did not go anywhere.
-            let own = packet.flags().any(Flags::ORIGINATED);
-            let fate = if own { Fate::Kept } else { Fate::Sent(Departure::of(interface, packet)) };
-            self.departing.push((place, packet.meta().mark, fate));
-        }
-    }
-
-    /// The driver took the first `sent` of them; what is left is still marked.
-    #[cold]
-    #[inline(never)]
-    pub fn conclude_departed(&mut self, sent: usize) {
-        if let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) {
-            self.departing.drain(..).filter(|&(place, ..)| place < sent).for_each(|(_, slot, fate)| tap.fate(slot, &fate));
-        }
-    }
-
-    /// Lets rx or tx taps look at a vector, and sets the marks that they ask for.
-    pub fn look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
-        let due = self.due(taps, interface, vector.len());
-        if due != 0 {
-            self.show(env, due, point, interface, vector);
-        }
-    }
-
-    /// Which of `taps` want to see a vector of so many packets.
-    #[inline(always)]
-    fn due(&mut self, taps: u32, interface: u32, count: usize) -> u32 {
-        let (mut left, mut due) = (taps, 0);
-        while left != 0 {
-            let lowest = left & left.wrapping_neg();
-            if self.gates.get_mut(lowest.trailing_zeros() as usize).is_some_and(|gate| gate.is_due(interface, count)) {
-                due |= lowest;
-            }
-            left ^= lowest;
-        }
-        due
-    }
-
-    #[inline(never)]
-    fn show(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
-        self.let_look(env, taps, point, interface, vector.any_marked(), vector);
-        if self.marks.0.is_empty() {
-            return;
-        }
-        for (place, slot) in self.marks.drain() {
-            if let Some(packet) = vector.get_mut(place as usize) {
-                packet.set_flags(Flags::MARKED);
-                packet.meta_mut().mark = slot;
-                vector.note_marked();
-            }
-        }
-    }
-
-    /// Lets each of `taps` look at some packets, and asks it when it wants to look again.
-    fn let_look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, any_marked: bool, packets: &[Pkt]) {
-        let mut left = taps;
-        while left != 0 {
-            let number = left.trailing_zeros() as usize;
-            if let (Some(tap), Some(gate)) = (self.taps.get_mut(number), self.gates.get_mut(number)) {
-                let (seen, unused) = gate.state(interface);
-                let look = Look { world: env.world, worker: self.worker, now: env.now, point, interface, any_marked, seen, unused };
-                tap.look(&look, packets, &mut self.marks);
-                gate.ask(&mut **tap, interface);
-            }
-            left &= left - 1;
-        }
-    }
-
-    /// Gives every tap its turn.
-    pub fn tick_taps(&mut self, now: u64) {
-        for (tap, gate) in self.taps.iter_mut().zip(&mut self.gates) {
-            if tap.tick(now) {
-                gate.ask_all(&mut **tap);
-            }
-        }
     }
 
     /// The next interface with packets to leave, and those packets. Put the emptied vector back with

@@ -147,6 +147,12 @@ reasons! {
     PseudowireControlWord "pseudowire-control-word" Warning "What came out of the pseudowire does not begin with a control word, which both ends should use.";
     PseudowireChannel "pseudowire-channel" Info "A message between the ends of a pseudowire, which this router does not speak.";
     MplsBadPayload "mpls-bad-payload" Warning "What lies under the last label is not what it stands for.";
+    UdpBadChecksum "udp-bad-checksum" Warning "The UDP checksum is wrong.";
+    VxlanTruncated "vxlan-truncated" Warning "The VXLAN packet is cut off, or its UDP length is not the packet's.";
+    VxlanNoVni "vxlan-no-vni" Warning "The VXLAN header names no segment: its I flag is not set.";
+    VxlanUnknownVni "vxlan-unknown-vni" Info "No VXLAN tunnel has the packet's segment.";
+    VxlanUnknownPeer "vxlan-unknown-peer" Info "There are VXLAN tunnels of the packet's segment, but none between these two addresses.";
+    TunnelLoop "tunnel-loop" Error "The packet has been in a tunnel already when it should go into one: the way to a far end leads back into a tunnel.";
     LoopLimit "loop-limit" Error "The packet went through more nodes than any path has.";
     Stopped "stopped" Info "The router stopped while the packet was inside.";
 }

@@ -23,6 +23,11 @@ pub trait World: Send + Sync + 'static {
     /// Which taps look at what goes out of an interface.
     fn tx_taps(&self, interface: u32) -> u32;
 
+    /// Whether taps look at any interface that no port feeds.
+    fn has_inner_taps(&self) -> bool {
+        false
+    }
+
     /// Which taps look at what is dropped.
     fn drop_taps(&self) -> u32;
 

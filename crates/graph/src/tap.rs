@@ -37,6 +37,9 @@ pub struct Look<'a, W: World> {
     /// The interface: the one of arrival at rx and drop, the one of departure at tx. All packets of
     /// the vector share it.
     pub interface: u32,
+    /// Whether no port feeds that interface: its packets came in by another one, where taps may have seen them, too, or
+    /// leave by another.
+    pub inner: bool,
     /// Whether any packet of the vector may be marked.
     pub any_marked: bool,
     /// Packets that went by the tap on this interface since the start, this vector's included.

@@ -20,12 +20,13 @@ const SUB_INTERFACE_OUTPUT: Next = Next(1);
 const BVI_OUTPUT: Next = Next(2);
 const BOND_OUTPUT: Next = Next(3);
 const PSEUDOWIRE_OUTPUT: Next = Next(4);
+const VXLAN_OUTPUT: Next = Next(5);
 
 impl Node<Tables> for AclOutput {
     const SPEC: NodeSpec = NodeSpec {
         name: "acl-output",
         about: "Holds packets that go out against the access lists of their interface.",
-        nexts: &["port-tx", "sub-interface-output", "bvi-output", "bond-output", "pseudowire-output"],
+        nexts: &["port-tx", "sub-interface-output", "bvi-output", "bond-output", "pseudowire-output", "vxlan-output"],
         reasons: &[DropReason::AclDenied, DropReason::TxDown],
     };
 
@@ -54,6 +55,7 @@ impl AclOutput {
             Output::Bvi => Verdict::to(BVI_OUTPUT),
             Output::Bond => Verdict::to(BOND_OUTPUT),
             Output::Pseudowire => Verdict::to(PSEUDOWIRE_OUTPUT),
+            Output::Vxlan => Verdict::to(VXLAN_OUTPUT),
         };
         let Some(filter) = &entry.acl_output else { return verdicts.fill(onward) };
         let permitted = self.classifier.ask(filter, cx.worker, packets, |packet| l3_of(packet.data()));

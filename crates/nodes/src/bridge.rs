@@ -214,7 +214,8 @@ impl Way<'_> {
         }
         match self.domain.stations.find(to) {
             Some(number) if to.station().is_unicast() => self.forward(packet, number),
-            _ => self.flood(cx, packet, to.station().is_unicast()),
+            _ if to.station().is_unicast() => self.flood(cx, packet, true),
+            _ => self.for_group(cx, packet),
         }
     }
 
@@ -261,6 +262,31 @@ impl Way<'_> {
 
     fn is_grouped_with(&self, member: &Member) -> bool {
         member.group != 0 && member.group == self.member.group
+    }
+
+    /// A frame for a group: a question that need not be flooded, or to everybody.
+    fn for_group(&mut self, cx: &mut Cx<'_, Tables>, packet: &mut Pkt) -> Verdict {
+        let domain = self.domain;
+        let hosts = &domain.hosts;
+        let Some(question) = hosts.asked_for(packet) else { return self.flood(cx, packet, false) };
+        if let Some(counters) = domain.counters.get(cx.worker) {
+            counters.questions.add(1);
+        }
+        if hosts.forwards {
+            question.address(packet);
+            let to = domain.stations.key(Station::new(question.mac.0));
+            return match domain.stations.find(to) {
+                Some(number) => self.forward(packet, number),
+                None => self.flood(cx, packet, true),
+            };
+        }
+        match question.answer(packet) {
+            Some(()) => {
+                packet.set_aux(self.member.interface);
+                verdict_for(self.member)
+            }
+            None => self.flood(cx, packet, false),
+        }
     }
 
     /// To everybody who may have it.

@@ -15,6 +15,8 @@ use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_wire::EthernetHeader;
 
+use crate::Hosts;
+
 /// A bridge domain.
 #[derive(Clone, Debug)]
 pub struct BridgeDomain {
@@ -28,6 +30,8 @@ pub struct BridgeDomain {
     pub settings: BridgeSettings,
     /// How much a member may send for flooding.
     pub storms: StormLimits,
+    /// Stations whose addresses nobody else need be asked for.
+    pub hosts: Arc<Hosts>,
     /// What was seen, one block a worker.
     pub counters: Arc<[Padded<BridgeCounters>]>,
     /// By member number; see [`BridgeDomain::ready`].
@@ -139,6 +143,8 @@ pub struct BridgeCounters {
     pub flooded_unknown: Counter,
     /// Copies that were not made, since the frame is longer than a member takes.
     pub too_long: Counter,
+    /// Questions for addresses of the list that were not flooded.
+    pub questions: Counter,
 }
 
 macro_rules! sums {
@@ -165,6 +171,7 @@ sums! {
     flooded_groups "Frames for groups that were sent to several members.";
     flooded_unknown "Frames for stations that were not known.";
     too_long "Copies that were not made for their length.";
+    questions "Questions for addresses of the list that were not flooded.";
 }
 
 impl BridgeDomain {
@@ -172,7 +179,8 @@ impl BridgeDomain {
     #[must_use]
     pub fn new(name: Arc<str>, stations: Arc<MacTable>, counters: Arc<[Padded<BridgeCounters>]>) -> BridgeDomain {
         let (settings, storms) = (BridgeSettings::default(), StormLimits::default());
-        BridgeDomain { name, members: Vec::new(), stations, settings, storms, counters, exits: Box::default() }
+        let hosts = Arc::default();
+        BridgeDomain { name, members: Vec::new(), stations, settings, storms, hosts, counters, exits: Box::default() }
     }
 
     /// The domain once all its fields are as they shall be.

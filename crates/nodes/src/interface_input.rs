@@ -14,7 +14,7 @@ use weir_port::interface::{Feature, Features, Input, Interface};
 use weir_port::sub_interface::TagChange;
 
 use crate::eth_input::{Census, ETHERNET, Station, across_one, plain_ip4, route_one};
-use crate::tagging::change_tags;
+use crate::tagging::{change_tags, note_priority};
 use crate::{Tables, each};
 
 pub(crate) struct InterfaceInput;
@@ -79,7 +79,8 @@ pub(crate) const STALE: Flags = Flags::MULTICAST
     .with(Flags::ORIGINATED)
     .with(Flags::PLAIN_IP4)
     .with(Flags::PLAIN_IP6)
-    .with(Flags::TABLED);
+    .with(Flags::TABLED)
+    .with(Flags::PRIORITY);
 
 impl Node<Tables> for InterfaceInput {
     const SPEC: NodeSpec = NodeSpec {
@@ -121,6 +122,8 @@ pub(crate) struct Intake<'a> {
     index: u32,
     interface: Option<&'a Interface>,
     station: Station,
+    /// Whether frames go on as frames, and so keep their priority.
+    is_bridge: bool,
     /// The longest frame that the far side of a cross connect takes.
     room: usize,
     bytes: u64,
@@ -139,6 +142,7 @@ impl<'a> Intake<'a> {
             index: 0,
             interface: None,
             station: Station::default(),
+            is_bridge: false,
             room: 0,
             bytes: 0,
             packets: 0,
@@ -162,6 +166,7 @@ impl<'a> Intake<'a> {
         self.interface = self.tables.interface(index);
         if let Some(interface) = self.interface {
             self.station = Station::new(interface.mac);
+            self.is_bridge = matches!(interface.input, Input::Bridge { .. } | Input::CrossConnect(_));
             if let Input::CrossConnect(out) = interface.input {
                 self.room = self.tables.interface(out).map_or(0, |out| out.mtu as usize + ETHERNET);
             }
@@ -203,6 +208,9 @@ impl<'a> Intake<'a> {
         self.count(index, packet);
         packet.set_interface(index);
         let change = self.interface.and_then(|interface| interface.sub_interface.as_ref()).map_or(TagChange::default(), |sub| sub.input);
+        if self.is_bridge {
+            note_priority(packet);
+        }
         match change_tags(packet, &change) {
             Ok(()) => self.decide(packet),
             Err(reason) => Verdict::drop(reason),

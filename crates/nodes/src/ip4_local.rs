@@ -10,11 +10,13 @@ use weir_wire::{IcmpHeader, IpProtocol, Ipv4Header};
 
 use crate::Tables;
 use crate::icmp4_error::{PORT_UNREACHABLE, PROTOCOL_UNREACHABLE, complain};
+use crate::vxlan_input;
 
 pub(crate) struct Ip4Local;
 
 const IP4_LOOKUP: Next = Next(0);
 const ICMP4_ERROR: Next = Next(1);
+const VXLAN_INPUT: Next = Next(2);
 
 const ECHO_REPLY: u8 = 0;
 const UNREACHABLE: u8 = 3;
@@ -28,7 +30,7 @@ impl Node<Tables> for Ip4Local {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip4-local",
         about: "Answers echo requests for own addresses and takes other packets for this router.",
-        nexts: &["ip4-lookup", "icmp4-error"],
+        nexts: &["ip4-lookup", "icmp4-error", "vxlan-input"],
         reasons: &[
             DropReason::Ip4Broadcast,
             DropReason::LocalFragment,
@@ -49,7 +51,15 @@ impl Node<Tables> for Ip4Local {
 
 fn local(tables: &Tables, packet: &mut Pkt) -> Verdict {
     let Some((header, _)) = Ipv4Header::read(packet.l3()) else { return Verdict::drop(DropReason::IcmpTruncated) };
-    let destination = header.destination();
+    let (destination, header_len) = (header.destination(), header.header_len());
+    // Before whose address it is, which takes a look at all interfaces: the ends of a tunnel say that, too.
+    if header.protocol() == IpProtocol::UDP
+        && !header.is_fragment()
+        && vxlan_input::takes(tables, packet, packet.l3().get(header_len..).unwrap_or(&[]))
+    {
+        packet.set_aux(header_len as u32);
+        return Verdict::to(VXLAN_INPUT);
+    }
     let table = tables.interface(packet.interface()).map_or(0, |interface| interface.table);
     if !tables.interfaces.iter().flatten().any(|entry| entry.interface.table == table && entry.interface.owns(destination)) {
         // A directed broadcast of a connected subnet: delivered here, answered by nobody.

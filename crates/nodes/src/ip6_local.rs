@@ -17,20 +17,22 @@ use weir_wire::{EthernetHeader, IcmpHeader, IpProtocol, Ipv6Header, icmp6, nd};
 use crate::Tables;
 use crate::eth_input::ETHERNET;
 use crate::icmp6_error::{PORT_UNREACHABLE, UNKNOWN_NEXT_HEADER, complain};
-use crate::ip4_local::{OWN_TTL, add_rest};
+use crate::ip4_local::OWN_TTL;
 use crate::ip6_options::{self, Fate};
+use crate::{packet_sum, vxlan_input};
 
 pub(crate) struct Ip6Local;
 
 const IP6_LOOKUP: Next = Next(0);
 const ICMP6_ERROR: Next = Next(1);
 const ND_INPUT: Next = Next(2);
+const VXLAN_INPUT: Next = Next(3);
 
 impl Node<Tables> for Ip6Local {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip6-local",
         about: "Answers echo requests for own IPv6 addresses and takes other packets for this router.",
-        nexts: &["ip6-lookup", "icmp6-error", "nd-input"],
+        nexts: &["ip6-lookup", "icmp6-error", "nd-input", "vxlan-input"],
         reasons: &[
             DropReason::Ip6Truncated,
             DropReason::Ip6BadExtension,
@@ -72,6 +74,10 @@ fn local(tables: &Tables, packet: &mut Pkt) -> Result<Verdict, Fate> {
         IpProtocol::ICMP6 => icmp(tables, packet, &chain).map_err(Fate::Silent),
         IpProtocol::NO_NEXT => Ok(Verdict::CONSUME),
         _ if group => Err(Fate::Silent(DropReason::LocalProtocol)),
+        IpProtocol::UDP if vxlan_input::takes(tables, packet, packet.l3().get(chain.offset..).unwrap_or(&[])) => {
+            packet.set_aux(chain.offset as u32);
+            Ok(Verdict::to(VXLAN_INPUT))
+        }
         IpProtocol::UDP | IpProtocol::TCP => Err(Fate::Told(PORT_UNREACHABLE, 0)),
         _ => Err(Fate::Told(UNKNOWN_NEXT_HEADER, chain.named_at as u32)),
     }
@@ -101,8 +107,12 @@ pub(crate) const REDIRECT: u8 = 137;
 fn sum_of(packet: &Pkt, chain: &Chain) -> u16 {
     let Some((header, _)) = Ipv6Header::read(packet.l3()) else { return 1 };
     let length = (Ipv6Header::LEN + usize::from(header.payload_len())).saturating_sub(chain.offset);
-    let sum = checksum::pseudo6(&header.source, &header.destination, IpProtocol::ICMP6, length as u32);
-    add_rest(sum, packet, packet.l3_offset() + chain.offset).finish()
+    packet_sum::from_l3(
+        packet,
+        chain.offset,
+        length,
+        checksum::pseudo6(&header.source, &header.destination, IpProtocol::ICMP6, length as u32),
+    )
 }
 
 /// Makes the answer of a request, in place, and without its extension headers.

@@ -56,6 +56,9 @@
 //!
 //! On interfaces that ask for it, ip4-urpf and ip6-urpf stand before the lookup, behind the access lists.
 //!
+//! What comes in for UDP port 4789 of this router goes from ip4-local or ip6-local to vxlan-input and is, from interface-input
+//! on, a frame that came in by a tunnel; what leaves by a tunnel passes vxlan-output and is looked up once more.
+//!
 //! [`Tables`] is what they read, [`Event`] what they tell the control side. [`graph`] builds the
 //! graph with the nodes in order. No node allocates, locks, or looks at the clock.
 
@@ -64,6 +67,7 @@
 mod acl_input;
 mod acl_output;
 mod arp_input;
+mod arp_termination;
 mod bond_hash;
 mod bond_input;
 mod bond_output;
@@ -99,6 +103,7 @@ mod ip6_urpf;
 mod lacp_input;
 mod mpls;
 mod nd_input;
+mod packet_sum;
 mod port_tx;
 mod pseudowire_input;
 mod pseudowire_output;
@@ -106,8 +111,11 @@ mod recent;
 mod sub_interface_output;
 mod tables;
 mod tagging;
+mod vxlan_input;
+mod vxlan_output;
 mod way;
 
+pub use arp_termination::Hosts;
 pub use bridge_domain::{BridgeCounters, BridgeDomain, BridgeSettings, BridgeSums, Member, Meters, StormLimits};
 pub use filter::{Filter, FilterCounters, FilterList};
 pub use flow_hash::{flow_hash4, flow_hash6};
@@ -136,7 +144,9 @@ pub mod names {
 
 /// The nodes that [`weir_graph::World::output`] counts from 1, in the order of [`weir_port::interface::Output`]; the one that
 /// stands before any of them comes last.
-const OUTPUTS: &[&str] = &["sub-interface-output", "bvi-output", "bond-output", "pseudowire-output", "acl-output"];
+const OUTPUTS: &[&str] = &["sub-interface-output", "bvi-output", "bond-output", "pseudowire-output", "vxlan-output", "acl-output"];
+/// Those of them that see packets off by an interface which is no port.
+const EXITS: &[&str] = &["sub-interface-output", "bvi-output", "bond-output", "pseudowire-output", "vxlan-output"];
 const ACL_OUTPUT: u8 = OUTPUTS.len() as u8;
 
 /// The graph of one worker, nodes in the order of a packet's way, taps not yet added.
@@ -169,6 +179,8 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(pseudowire_output::PseudowireOutput::default())
         .node(bvi_output::BviOutput)
         .node(sub_interface_output::SubInterfaceOutput)
+        .node(vxlan_output::VxlanOutput)
+        .node(vxlan_input::VxlanInput)
         .node(ip6_input::Ip6Input)
         .node(ip6_urpf::Ip6Urpf::default())
         .node(ip6_lookup::Ip6Lookup::default())
@@ -181,6 +193,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(acl_output::AclOutput::default())
         .stage(port_tx::SPEC)
         .outputs(OUTPUTS)
+        .inner(&["eth-input", "bond-input"], &["interface-input"], EXITS)
 }
 
 #[cfg(test)]

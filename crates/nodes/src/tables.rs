@@ -12,6 +12,7 @@ use weir_buf::{Flags, Pkt};
 use weir_fib::{Fib4, Fib6, Lfib, Nexthops};
 use weir_graph::{DropCounters, World};
 use weir_port::interface::{Feature, Interface};
+use weir_port::vxlan::VxlanTable;
 use weir_wire::{MacAddr, ipv6};
 
 use crate::BridgeDomain;
@@ -54,10 +55,14 @@ pub struct Tables {
     pub bridges: Vec<Option<Arc<BridgeDomain>>>,
     /// What labels stand for.
     pub lfib: Arc<Lfib>,
+    /// The VXLAN tunnels by what tells their packets.
+    pub vxlan: Arc<VxlanTable>,
     /// Where routes and labels lead.
     pub nexthops: Nexthops,
     /// Taps on what is dropped.
     pub drop_taps: u32,
+    /// Whether taps look at any interface that is no port.
+    pub inner_taps: bool,
 }
 
 impl Tables {
@@ -100,6 +105,16 @@ impl Tables {
             return self.fib4.get(packet.meta().table as usize).map(|fib| &**fib);
         }
         self.fib4_of(packet.interface())
+    }
+
+    /// The number of the table that routes a packet.
+    #[inline]
+    #[must_use]
+    pub fn table_of(&self, packet: &Pkt) -> u32 {
+        if packet.flags().any(Flags::TABLED) {
+            return packet.meta().table;
+        }
+        self.interface(packet.interface()).map_or(0, |interface| interface.table)
     }
 
     /// The table that routes what comes in on an interface.
@@ -199,6 +214,11 @@ impl World for Tables {
     #[inline]
     fn tx_taps(&self, interface: u32) -> u32 {
         self.interface(interface).map_or(0, |interface| interface.tx_taps)
+    }
+
+    #[inline(always)]
+    fn has_inner_taps(&self) -> bool {
+        self.inner_taps
     }
 
     #[inline]

@@ -11,7 +11,18 @@ use weir_wire::vlan::{TAG_AT, TAG_LEN};
 /// The priority and drop eligibility of a tag: the upper bits of its third byte.
 const PRIORITY: u8 = 0xf0;
 
-/// Changes the tags of a frame. Where tags take the place of others, the outer one keeps the priority.
+/// How far to the left the priority stands there.
+const PRIORITY_AT: u8 = 5;
+
+/// Notes the priority of the outer tag of a frame that is not routed, for the tag that it leaves with.
+#[inline(always)]
+pub(crate) fn note_priority(packet: &mut Pkt) {
+    let control = packet.data().get(TAG_AT + 2).copied().unwrap_or(0);
+    packet.set_priority(control >> PRIORITY_AT);
+}
+
+/// Changes the tags of a frame. Where tags take the place of others, the outer one keeps the priority; where they take
+/// nobody's, it has the one that was noted when the frame came in.
 ///
 /// # Errors
 /// The frame lacks tags that should come off, ends within them, or has no room in front; it is unchanged then.
@@ -20,7 +31,7 @@ pub(crate) fn change_tags(packet: &mut Pkt, change: &TagChange) -> Result<(), Dr
     let (pop, push) = (usize::from(change.pop), change.push.as_bytes());
     let gone = pop * TAG_LEN;
     let Some(&addresses) = packet.data().first_chunk::<TAG_AT>() else { return Err(DropReason::TooShort) };
-    let mut priority = 0;
+    let mut priority = packet.priority() << PRIORITY_AT;
     for tag in 0..pop {
         let Some(&[a, b, control, _, _, _]) = packet.data().get(TAG_AT + tag * TAG_LEN..).and_then(|rest| rest.first_chunk()) else {
             return Err(DropReason::VlanTruncated);

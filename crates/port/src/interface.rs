@@ -15,6 +15,7 @@ use weir_wire::{MacAddr, ipv6};
 use crate::bond::Bond;
 use crate::pseudowire::Pseudowire;
 use crate::sub_interface::{SubInterface, SubInterfaces};
+use crate::vxlan::Vxlan;
 
 /// What an interface is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub enum Kind {
     Bvi,
     /// The end of a pseudowire.
     Pseudowire,
+    /// One end of a VXLAN tunnel.
+    Vxlan,
 }
 
 impl Kind {
@@ -44,6 +47,7 @@ impl Kind {
             Kind::Loopback => "loopback",
             Kind::Bvi => "bvi",
             Kind::Pseudowire => "pseudowire",
+            Kind::Vxlan => "vxlan",
         }
     }
 }
@@ -90,6 +94,8 @@ pub enum Output {
     Bond = 3,
     /// pseudowire-output, which puts the labels on.
     Pseudowire = 4,
+    /// vxlan-output, which puts it into a packet to the tunnel's far end.
+    Vxlan = 5,
 }
 
 /// The places on an interface where something can be attached, in the order in which a packet meets
@@ -303,6 +309,8 @@ pub struct Interface {
     pub bond: Option<Arc<Bond>>,
     /// What makes it a pseudowire, if it is one.
     pub pseudowire: Option<Pseudowire>,
+    /// What makes it a VXLAN tunnel, if it is one.
+    pub vxlan: Option<Arc<Vxlan>>,
     /// Whether frames can be sent: administratively up and its port has a transmit queue.
     pub can_send: bool,
     /// Counters; carried over when the interface changes.
@@ -338,6 +346,7 @@ impl Interface {
             sub_interfaces: None,
             bond: None,
             pseudowire: None,
+            vxlan: None,
             can_send: false,
             counters,
         }

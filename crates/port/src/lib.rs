@@ -6,7 +6,8 @@
 //!
 //! An **interface** ([`interface`]) is what routing speaks of: it has addresses, tables, an MTU and
 //! counters. Interfaces form a tree; the one on top of a port is only the simplest kind. A
-//! **sub-interface** ([`sub_interface`]) has the share of another one that its tags say.
+//! **sub-interface** ([`sub_interface`]) has the share of another one that its tags say, a VXLAN tunnel ([`vxlan`]) what comes
+//! inside of packets from another router.
 
 #![forbid(unsafe_code)]
 
@@ -17,5 +18,6 @@ pub mod null;
 pub mod pseudowire;
 mod queue;
 pub mod sub_interface;
+pub mod vxlan;
 
 pub use queue::{Capabilities, HardwareCounter, LONGEST_FRAME, LinkState, OpenError, Port, QueuePair, RxQueue, Source, TxQueue};

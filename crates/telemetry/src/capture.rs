@@ -78,15 +78,16 @@ pub struct Filter {
     pub tx: bool,
     /// What is dropped for one of these reasons.
     pub drop: Option<Reasons>,
-    /// On this interface only: of arrival, or of departure at tx.
+    /// On this interface only: of arrival, or of departure at tx. At all ports when absent.
     pub interface: Option<u32>,
     /// Octets kept of a packet.
     pub snap: usize,
 }
 
 impl Filter {
-    fn takes(&self, point: Point, interface: u32) -> Option<Seen> {
-        if self.interface.is_some_and(|wanted| wanted != interface) {
+    /// How packets at a point of an interface are seen, if they are; `inner` says that it is no port.
+    fn takes(&self, point: Point, interface: u32, inner: bool) -> Option<Seen> {
+        if self.interface.map_or(inner, |wanted| wanted != interface) {
             return None;
         }
         match point {
@@ -279,7 +280,7 @@ impl<W: World> Tap<W> for CaptureTap {
             self.change();
         }
         for capturing in &mut self.running {
-            if let Some(seen) = capturing.filter.takes(look.point, look.interface) {
+            if let Some(seen) = capturing.filter.takes(look.point, look.interface, look.inner) {
                 packets.iter().for_each(|packet| capturing.record(look.interface, look.now, seen, packet));
             }
         }

@@ -38,6 +38,8 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::MplsUnknownLabel | R::MplsNotBottom | R::MplsBadPayload | R::MplsReservedLabel | R::MplsRouterAlert => 282,
         // What is under the label is not what the two ends agreed on.
         R::PseudowireControlWord | R::PseudowireChannel => 282,
+        R::VxlanTruncated | R::VxlanNoVni => 282,
+        R::VxlanUnknownVni | R::VxlanUnknownPeer | R::TunnelLoop => 288,
         R::InterfaceDown | R::TxDown | R::MemberInactive | R::ForwardOff | R::FloodOff => 284,
         R::Ip6RoutingHeader | R::Ip6Option | R::LocalFragment | R::MplsNotEnabled => 285,
         R::ReservedMac | R::SlowProtocol | R::LacpOff => 294,
@@ -51,7 +53,7 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::Ip4Truncated | R::Ip6Truncated | R::Ip6BadExtension => 313,
         R::TooShort => 324,
         R::Ip6NotEnabled => 326,
-        R::IcmpTruncated | R::IcmpBadChecksum => 289,
+        R::IcmpTruncated | R::IcmpBadChecksum | R::UdpBadChecksum => 289,
         R::NdTruncated | R::NdHopLimit | R::NdMalformed | R::NdForeign | R::NdMartian | R::NdRedirect | R::NdRouter => 323,
         R::LacpMalformed | R::LacpOwnSystem => 323,
         R::LoopLimit | R::Stopped => 256,

@@ -2,12 +2,12 @@
 //!
 //! What is zero is left out, so that whatever is counted without being expected stands out as a
 //! difference. Traffic and drops come from the API's own views, by interface; packets of no interface
-//! stand under "nowhere".
+//! stand under "nowhere". So do what bridge domains and the terms of access lists counted.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use weir_api::Router as _;
+use weir_api::{AclQuery, Router as _};
 use weir_engine::Router;
 
 /// All counters of a router that are not zero.
@@ -32,11 +32,34 @@ pub fn of(router: &Router) -> Result<Value, String> {
     let all = json!({
         "interfaces": by_interface,
         "drops": drops,
+        "bridges": bridges(router).map_err(failed)?,
+        "acls": acls(router).map_err(failed)?,
         "totals": {
             "originated": totals.originated, "replicated": totals.replicated, "consumed": totals.consumed, "held": totals.held,
         },
     });
     Ok(without_zeros(all).unwrap_or_else(|| json!({})))
+}
+
+/// What bridge domains counted, and how many stations each knows at the end.
+fn bridges(router: &Router) -> Result<Value, weir_api::ApiError> {
+    let counters = |it: weir_api::BridgeDomain| {
+        let counted = json!({
+            "stations": it.stations, "learned": it.learned, "moved": it.moved, "aged": it.aged, "displaced": it.displaced,
+            "not_learned": it.not_learned, "flooded": it.flooded, "unknown_unicast_flooded": it.unknown_unicast_flooded,
+            "copies_too_long": it.copies_too_long, "arp_terminated": it.arp_terminated,
+        });
+        (it.name, counted)
+    };
+    Ok(Value::Object(router.bridge_domains()?.bridges.into_iter().map(counters).collect()))
+}
+
+/// What met each term of the access lists, and what met none, by interface and direction.
+fn acls(router: &Router) -> Result<Value, weir_api::ApiError> {
+    let all = router.acls_where(&AclQuery { most: usize::MAX, ..AclQuery::default() })?;
+    let terms = all.terms.into_iter().map(|term| (format!("{} {}", term.acl, term.term), json!(term.packets)));
+    let none = all.bindings.into_iter().map(|it| (format!("{} {} unmatched", it.interface, it.direction), json!(it.unmatched)));
+    Ok(Value::Object(terms.chain(none).collect()))
 }
 
 fn without_zeros(value: Value) -> Option<Value> {

@@ -8,8 +8,8 @@ use serde::Serialize;
 use weir_api::{Clear, Client, Family, Routes, Trace, TraceRequest};
 
 use crate::cli::{
-    ClearWhat, InterfaceAspect, RouteAspect, Show, ShowArgs, ShowIp, ShowMpls, ShowRouteArgs, TraceAddArgs, TraceCommand, TraceShowArgs,
-    Where,
+    ClearWhat, InterfaceAspect, RouteAspect, Show, ShowArgs, ShowIp, ShowMpls, ShowRouteArgs, ShowVxlan, TraceAddArgs, TraceCommand,
+    TraceShowArgs, Where,
 };
 use crate::commands::{events, monitor};
 use crate::failure::Failure;
@@ -76,6 +76,7 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
         Show::Pseudowire(of) => output.put(&client.pseudowires(of.interface.as_deref())?, render::forwarding::pseudowires),
         Show::Bond(of) => output.put(&client.bonds(of.interface.as_deref())?, render::bond::bonds),
         Show::Lacp(of) => output.put(&client.bonds(of.interface.as_deref())?, render::bond::lacp),
+        Show::Vxlan(ShowVxlan::Tunnel(of)) => output.put(&client.vxlan_tunnels(of.interface.as_deref())?, render::vxlan::tunnels),
         Show::Memif(of) => output.put(&client.memif(of.interface.as_deref())?, render::memif::memif),
         Show::BridgeDomain(of) => output.put(&client.bridge_domains(of.bridge.as_deref())?, render::bridge::domains),
         Show::L2fib(of) => output.put(&client.l2fib(of.bridge.as_deref())?, render::bridge::l2fib),

@@ -432,10 +432,10 @@ fn a_plan_needs_no_router() {
 #[test]
 fn unsupported_keys_may_be_left_out() {
     let place = Place::new();
-    let file = place.file("vppcfg.yaml", "interfaces:\n  wan: { mtu: 1500 }\nvxlan_tunnels:\n  vxlan_tunnel1: { vni: 7 }\n");
+    let file = place.file("vppcfg.yaml", "interfaces:\n  wan: { mtu: 1500, lcp: wan }\n");
     assert_eq!(run(&format!("config check -c {file}")).0, Some(4));
     let (code, said, error) = run(&format!("config check -c {file} --skip-unsupported"));
-    assert!(code == Some(0) && said.ends_with("1 warning\n") && error.contains("vxlan_tunnels"), "{code:?} {said} {error}");
+    assert!(code == Some(0) && said.ends_with("1 warning\n") && error.contains("lcp"), "{code:?} {said} {error}");
 }
 
 #[test]

@@ -299,3 +299,7 @@ class Operations:
     def get_version(self) -> types.Version:
         """Who answers, and since when. `GET /v1/version`"""
         return self._wire.ask(types.Version, "GET", "/v1/version")
+
+    def get_vxlan_tunnels(self, *, interface: str | None = None) -> types.VxlanTunnels:
+        """VXLAN tunnels, and where they lead. `GET /v1/vxlan-tunnels`"""
+        return self._wire.ask(types.VxlanTunnels, "GET", "/v1/vxlan-tunnels", query={"interface": interface})

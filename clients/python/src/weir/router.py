@@ -123,6 +123,10 @@ class Router:
         """Bonds, their members, and where LACP stands."""
         return self.operations.get_bonds(interface=interface).bonds
 
+    def show_vxlan_tunnel(self, interface: str | None = None) -> list[types.VxlanTunnel]:
+        """VXLAN tunnels, and where they lead."""
+        return self.operations.get_vxlan_tunnels(interface=interface).tunnels
+
     def show_bridge_domains(self, bridge: str | None = None) -> list[types.BridgeDomain]:
         """Bridge domains, their members, and what they counted."""
         return self.operations.get_bridge_domains(bridge=bridge).bridges

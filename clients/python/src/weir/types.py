@@ -203,6 +203,8 @@ InterfaceKind: TypeAlias = Literal[
     "bvi",
     # What comes out of a pseudowire.
     "pseudowire",
+    # One end of a VXLAN tunnel.
+    "vxlan",
 ]
 """The kinds of interfaces."""
 
@@ -597,6 +599,18 @@ class BridgeDomain:
 
     age_seconds: int | None = None
     """Seconds of silence after which a station is forgotten; absent when never."""
+
+    arp_entries: int = 0
+    """Addresses of that list."""
+
+    arp_terminated: int = 0
+    """Questions for them that were not flooded."""
+
+    arp_termination: bool = False
+    """Whether it answers itself who asks for an address of its list."""
+
+    arp_unicast_forward: bool = False
+    """Whether such questions go to the station alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2027,6 +2041,49 @@ class Version:
 
     config_file: str | None = None
     """The configuration file it was started with, if any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VxlanTunnel:
+    """Frames inside of UDP packets, between this router and one other."""
+
+    interface: str
+    """The tunnel's interface."""
+
+    index: int
+    """The interface's index."""
+
+    local: str
+    """The own address."""
+
+    remote: str
+    """The far end's."""
+
+    vni: int
+    """The segment."""
+
+    admin: UpDown
+    """Whether it is wanted up."""
+
+    mtu: int
+    """The largest IP packet in a frame, in bytes."""
+
+    bridge: str | None = None
+    """The bridge domain that it is in."""
+
+    l2xc: str | None = None
+    """The interface that everything received here leaves by."""
+
+    route: Route | None = None
+    """The route to the far end, if there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VxlanTunnels:
+    """All VXLAN tunnels."""
+
+    tunnels: list[VxlanTunnel]
+    """The tunnels, in the order of their interfaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ use crate::{
     Acls, Adjacencies, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Capture, CaptureRequest, Captures, Clear, Cleared,
     ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, Family, FibSummary, Hardware,
     History, InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, Pseudowires, RevisionText, RollbackRequest, Routes,
-    Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version, VxlanTunnels,
 };
 pub use capture::CapturePieces;
 pub use events::{EventRequest, Events};
@@ -170,6 +170,14 @@ impl Client {
     /// See [`ClientError`].
     pub fn bonds(&self, interface: Option<&str>) -> Result<Bonds, ClientError> {
         self.read("/v1/bonds", &[("interface", interface)])
+    }
+
+    /// VXLAN tunnels, and where they lead; all of them when `interface` is absent.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn vxlan_tunnels(&self, interface: Option<&str>) -> Result<VxlanTunnels, ClientError> {
+        self.read("/v1/vxlan-tunnels", &[("interface", interface)])
     }
 
     /// Shared-memory connections and their peers; all of them when `interface` is absent.

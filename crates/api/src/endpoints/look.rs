@@ -94,6 +94,14 @@ pub(super) fn pseudowires(router: &dyn Router, request: &Request) -> Text {
     json(&reply)
 }
 
+pub(super) fn vxlan_tunnels(router: &dyn Router, request: &Request) -> Text {
+    let OfInterfaceQuery { interface } = query(request)?;
+    must_exist(router, interface.as_deref())?;
+    let mut reply = router.vxlan_tunnels()?;
+    reply.tunnels.retain(|tunnel| interface.as_ref().is_none_or(|name| *name == tunnel.interface));
+    json(&reply)
+}
+
 pub(super) fn memif(router: &dyn Router, request: &Request) -> Text {
     let OfInterfaceQuery { interface } = query(request)?;
     must_exist(router, interface.as_deref())?;

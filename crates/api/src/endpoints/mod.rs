@@ -21,7 +21,7 @@ use crate::{
     Acls, Adjacencies, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream,
     Captures, Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors,
     FibSummary, Hardware, History, InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, Pseudowires, RevisionText, Role,
-    RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version,
+    RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version, VxlanTunnels,
 };
 
 pub(crate) use look::summed_over_workers;
@@ -217,6 +217,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
         .query(parameters::OF_INTERFACE)
         .errors(&[NotFound, NotAvailable]),
     get::<Pseudowires>("/v1/pseudowires", "Pseudowires, their labels and their ways.", look::pseudowires)
+        .query(parameters::OF_INTERFACE)
+        .errors(&[NotFound, NotAvailable]),
+    get::<VxlanTunnels>("/v1/vxlan-tunnels", "VXLAN tunnels, and where they lead.", look::vxlan_tunnels)
         .query(parameters::OF_INTERFACE)
         .errors(&[NotFound, NotAvailable]),
     get::<Memifs>("/v1/memif", "Shared-memory connections and their peers.", look::memif)

@@ -363,6 +363,9 @@ pub const METRICS: &[Metric] = &[
             }
         },
     ),
+    counter("weir_bridge_arp_terminated", "", &["bridge"], "Questions for addresses of its list that were not flooded.", |all, out| {
+        all.bridges.iter().flat_map(|it| &it.bridges).for_each(|it| out.put([&it.name], it.arp_terminated));
+    }),
     // Packet memory.
     gauge("weir_buffers", "", OF_POOL, "Buffers of a pool.", |all, out| {
         all.buffers.iter().flat_map(|it| &it.pools).for_each(|it| out.put([&it.pool], it.buffers));

@@ -293,6 +293,23 @@ impl Router for TestRouter {
         Ok(Pseudowires { pseudowires: vec![pseudowire("wan", vec![path]), pseudowire("lan & co", Vec::new())] })
     }
 
+    fn vxlan_tunnels(&self) -> Result<VxlanTunnels, ApiError> {
+        let tunnel = |interface: &str, route: Option<Route>| VxlanTunnel {
+            interface: interface.to_owned(),
+            index: 9,
+            local: "192.0.2.1".parse().unwrap(),
+            remote: "198.51.100.1".parse().unwrap(),
+            vni: 16_777_215,
+            admin: UpDown::Up,
+            mtu: 1500,
+            bridge: route.as_ref().map(|_| "bd1".to_owned()),
+            l2xc: None,
+            route,
+        };
+        let route = self.routes()?.routes.into_iter().next();
+        Ok(VxlanTunnels { tunnels: vec![tunnel("wan", route), tunnel("lan & co", None)] })
+    }
+
     fn bonds(&self) -> Result<Bonds, ApiError> {
         let end = |port, state: &[&str]| LacpEnd {
             system: "02:00:00:00:00:09".to_owned(),

@@ -118,7 +118,7 @@ impl Rules<'_, '_> {
             for (direction, names) in [("input", &settings.acl.input), ("output", &settings.acl.output)] {
                 let mut rules = 0usize;
                 for (item, name) in names.iter().enumerate() {
-                    let at = at!["interfaces", interface.as_str(), "acl", direction, item];
+                    let at = &[&self.of_interface(interface, "acl")[..], &[direction.into(), item.into()]].concat();
                     if names.iter().take(item).any(|earlier| earlier == name) {
                         self.error(
                             at,
@@ -137,7 +137,8 @@ impl Rules<'_, '_> {
                 if rules > MOST_RULES {
                     let message = format!("with all prefix lists written out these are {rules} rules, more than {MOST_RULES}");
                     let help = "bind fewer lists, or name one prefix list in a term and not two".to_owned();
-                    self.error(at!["interfaces", interface.as_str(), "acl", direction], message, "", help);
+                    let at = [&self.of_interface(interface, "acl")[..], &[direction.into()]].concat();
+                    self.error(&at, message, "", help);
                 }
             }
         }

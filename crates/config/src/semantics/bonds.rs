@@ -81,6 +81,7 @@ impl Rules<'_, '_> {
             Some(Device::Bond(_)) => Some(("is a bond itself", "name the ports that carry its frames")),
             Some(Device::Loopback) => Some(("is a loopback, which carries no frames", "name an interface with a device")),
             Some(Device::Pseudowire) => Some(("is a pseudowire", "name the ports that carry the bond's frames")),
+            Some(Device::Vxlan(_)) => Some(("is a VXLAN tunnel", "name the ports that carry the bond's frames")),
             Some(Device::SubInterface(_)) => Some(("is a sub-interface", "name the ports that carry the bond's frames")),
             _ if interfaces.values().any(|it| it.sub_interface().is_some_and(|sub| sub.parent == member)) => {
                 Some(("is a member of a bond and has sub-interfaces", "give them to the bond"))

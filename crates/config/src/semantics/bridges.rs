@@ -23,6 +23,7 @@ impl Rules<'_, '_> {
             self.bridge_members(name, bridge, &mut owner);
             self.bridge_groups(name, bridge);
             self.bridge_statics(name, bridge);
+            self.bridge_arp_entries(name, bridge);
         }
     }
 
@@ -131,6 +132,29 @@ impl Rules<'_, '_> {
                 let at = at!["bridgedomains", name, "static-macs", item, "mac"];
                 self.error(at, format!("a second static entry for {mac}"), "the second one", "a station is in one place".into());
             }
+        }
+    }
+
+    /// An address is one station's, and is asked for when somebody wants to know.
+    fn bridge_arp_entries(&mut self, name: &str, bridge: &Bridge) {
+        let root = self.root;
+        let list = root.value("bridgedomains").and_then(|it| it.value(name)).and_then(|it| it.value("arp-entries"));
+        let mut seen = HashSet::new();
+        for (item, node) in list.map_or(&[][..], Node::items).iter().enumerate() {
+            let Some(address) = node.value("address").and_then(Node::text).and_then(|text| text.parse::<std::net::IpAddr>().ok()) else {
+                continue;
+            };
+            if !seen.insert(address) {
+                let at = at!["bridgedomains", name, "arp-entries", item, "address"];
+                self.error(at, format!("a second entry for {address}"), "the second one", "an address is one station's".into());
+            }
+        }
+        let broken = ["arp-termination", "arp-unicast-forward"]
+            .into_iter()
+            .any(|key| self.findings.is_broken(at!["bridgedomains", name, "settings", key]));
+        if !(seen.is_empty() || bridge.settings.arp_termination || bridge.settings.arp_unicast_forward || broken) {
+            let help = "add `settings: {arp-termination: true}`, or remove them".to_owned();
+            self.warning(at!["bridgedomains", name, "arp-entries"], "these are used for nothing".into(), "", help);
         }
     }
 

@@ -5,6 +5,7 @@
 //! interfaces and links are in `links.rs`, about loopbacks and TAPs beside them in `named.rs`,
 //! about sub-interfaces in `sub_interfaces.rs`,
 //! about bonds in `bonds.rs`, about pseudowires in `pseudowires.rs`,
+//! about VXLAN tunnels in `vxlan.rs`,
 //! about addresses, routes and neighbours in `routing.rs`, about who reaches the API in
 //! `access.rs`, about everything else in `settings.rs`.
 //!
@@ -22,6 +23,7 @@ mod pseudowires;
 mod routing;
 mod settings;
 mod sub_interfaces;
+mod vxlan;
 
 use crate::build::Candidate;
 use crate::diagnostic::Place;
@@ -37,6 +39,7 @@ pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findi
     rules.named();
     rules.sub_interfaces();
     rules.bonds();
+    rules.vxlan_tunnels();
     rules.bridges();
     rules.routing();
     rules.access_lists();
@@ -87,11 +90,6 @@ impl Rules<'_, '_> {
             return true;
         }
         if self.findings.is_full() {
-            return false;
-        }
-        if self.root.value("vxlan_tunnels").is_some_and(|tunnels| tunnels.value(name).is_some()) {
-            let message = format!("`{name}` is a VXLAN tunnel, which this version does not support");
-            self.findings.unsupported(self.place(path), path, message, "name an interface, or skip what is not supported");
             return false;
         }
         let affordable = self.comparisons.checked_sub(interfaces.len());

@@ -34,8 +34,7 @@ impl Rules<'_, '_> {
             let keys = ["addresses", "vrf"].iter().any(|key| self.findings.any_broken(&format!("{section}.*.{key}")));
             keys || self.findings.is_broken(at![section])
         };
-        let ground_known =
-            !broken("interfaces") && !broken("loopbacks") && !self.findings.any_broken("interfaces.*.sub-interfaces.*.addresses");
+        let ground_known = !broken("interfaces") && !broken("loopbacks") && !broken("interfaces.*.sub-interfaces");
         let ground = Ground { subnets, own, known: ground_known };
         self.routes(&ground);
         self.labels(&ground);
@@ -58,8 +57,9 @@ impl Rules<'_, '_> {
     fn vrfs_exist(&mut self) {
         for (name, interface) in &self.candidate.config.interfaces {
             if let Some(vrf) = &interface.vrf {
-                let section = if interface.is_loopback() { "loopbacks" } else { "interfaces" };
-                self.vrf_exists(vrf, at![section, name.as_str(), "vrf"]);
+                let of_interface = self.of_interface(name, "vrf");
+                let of_loopback = at!["loopbacks", name.as_str(), "vrf"];
+                self.vrf_exists(vrf, if interface.is_loopback() { of_loopback } else { &of_interface });
             }
         }
         for route in &self.candidate.routes {

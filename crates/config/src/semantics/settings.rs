@@ -28,7 +28,7 @@ impl Rules<'_, '_> {
             Some(name) if config.sflow.collectors.is_empty() && !self.findings.any_broken("sflow.collectors") => {
                 let message = format!("interface `{name}` is sampled, but there is no collector");
                 let help = "add one, as `sflow: {collectors: [{address: 192.0.2.9}]}`".to_owned();
-                self.warning(at!["interfaces", name, "sflow"], message, "samples go nowhere", help);
+                self.warning(&self.of_interface(name, "sflow"), message, "samples go nowhere", help);
             }
             Some(name) if config.sflow.sampling_rate == 0 => {
                 let message = format!("interface `{name}` is sampled, but the sampling rate is 0");

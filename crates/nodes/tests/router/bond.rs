@@ -17,11 +17,11 @@ use zerocopy::IntoBytes;
 
 use crate::rig::*;
 
-const A: u32 = 30;
-const B: u32 = 31;
+pub(crate) const A: u32 = 30;
+pub(crate) const B: u32 = 31;
 const C: u32 = 32;
 const IDLE: u32 = 33;
-const BOND: u32 = 40;
+pub(crate) const BOND: u32 = 40;
 /// The far end's system.
 const FAR: MacAddr = MacAddr([2, 0, 0, 9, 9, 9]);
 
@@ -30,7 +30,7 @@ fn spread(router: &mut Router, spread: Spread, members: &[u32]) {
     router.change(BOND, |interface| interface.bond = Some(Arc::new(bond)));
 }
 
-fn add(router: &mut Router) {
+pub(crate) fn add(router: &mut Router) {
     for member in [A, B, C, IDLE] {
         let counters = Arc::new(InterfaceCounters::new(1));
         router.install(Interface {
@@ -60,7 +60,7 @@ fn bonded() -> Router {
 }
 
 /// To the bond, from behind it.
-fn up(destination: &str, port: u16) -> Ends {
+pub(crate) fn up(destination: &str, port: u16) -> Ends {
     Ends {
         source_mac: their_mac(40, 2),
         destination_mac: our_mac(BOND),
@@ -71,7 +71,7 @@ fn up(destination: &str, port: u16) -> Ends {
 }
 
 /// A frame of a slow protocol.
-fn slow(body: &[u8]) -> Vec<u8> {
+pub(crate) fn slow(body: &[u8]) -> Vec<u8> {
     [EthernetHeader::new(MULTICAST, their_mac(40, 2), EtherType::SLOW).as_bytes(), body].concat()
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_fib::{MacTable, Station};
 use weir_graph::DropReason;
-use weir_nodes::{BridgeDomain, BridgeSettings, Member, StormLimits};
+use weir_nodes::{BridgeDomain, BridgeSettings, Hosts, Member, StormLimits};
 use weir_port::interface::{Input, Interface, InterfaceCounters, Kind, Output};
 use weir_wire::{ArpPacket, MacAddr, build};
 
@@ -20,7 +20,7 @@ const C: u32 = FIRST + 2;
 const D: u32 = FIRST + 3;
 const E: u32 = FIRST + 4;
 const SILENT: u32 = FIRST + 5;
-const BVI: u32 = FIRST + 6;
+pub(crate) const BVI: u32 = FIRST + 6;
 const MULTICAST: MacAddr = MacAddr([1, 0, 0x5e, 0, 0, 9]);
 
 /// A domain of these ports, each in its split-horizon group.
@@ -333,7 +333,13 @@ fn what_is_no_member_any_more_goes_nowhere() {
 
 /// The domain with a routed side, 10.0.20.1/24, whose neighbour 10.0.20.2 is known.
 pub(crate) fn routed_side(change: impl FnOnce(&mut BridgeDomain)) -> Router {
-    let mut router = bridged(|domain| {
+    let mut router = Router::default();
+    add_routed_side(&mut router, change);
+    router
+}
+
+pub(crate) fn add_routed_side(router: &mut Router, change: impl FnOnce(&mut BridgeDomain)) {
+    add(router, |domain| {
         domain.members.push(Some(Member { interface: BVI, group: 0, is_bvi: true, longest: 1514, meters: Arc::default() }));
         assert!(domain.stations.bind(Station::new(our_mac(BVI).0), 6));
         change(domain);
@@ -349,7 +355,6 @@ pub(crate) fn routed_side(change: impl FnOnce(&mut BridgeDomain)) -> Router {
     router.connect(BVI, 1500, &["10.0.20.1/24".parse().unwrap()]);
     router.neighbor(BVI, "10.0.20.2", 1500);
     router.publish();
-    router
 }
 
 /// From 10.0.20.2 behind member 0 to the router or through it.
@@ -413,4 +418,37 @@ fn a_routed_side_that_is_down_sends_nothing() {
     assert_eq!(router.drops(), [("bvi-output", DropReason::TxDown, WEST, 1)]);
     assert_eq!(router.send(A, &frame(host(2), MacAddr::BROADCAST)).len(), 4, "nor does it hear");
     assert_eq!(router.interface(BVI).counters.rx().packets, 0);
+}
+
+#[test]
+fn questions_for_hosts_of_the_list_are_answered_and_hostile_ones_do_no_harm() {
+    let hosts = || [(address("10.0.20.2"), host(2)), (address("2001:db8:1::1"), host(2))];
+    let question =
+        build::arp(MacAddr::BROADCAST, &ArpPacket::new(ArpPacket::REQUEST, host(1), ip("10.0.20.1"), MacAddr::ZERO, ip("10.0.20.2")));
+    let six = crate::nd::solicitation("2001:db8:1::7", "2001:db8:1::1");
+    for forwards in [false, true] {
+        let mut list = Hosts::new(hosts());
+        (list.answers, list.forwards) = (true, forwards);
+        let mut router = bridged(|domain| domain.hosts = Arc::new(list));
+        for whole in [&question, &six] {
+            let (way, told) = &router.send(A, whole)[0];
+            if forwards {
+                assert_eq!((&told[..6], &told[6..]), (&host(2).0[..], &whole[6..]), "the question, to the station");
+            } else {
+                assert_eq!((*way, &told[..6], &told[6..12]), (A, &whole[6..12], &host(2).0[..]));
+            }
+            for len in 0..whole.len() {
+                router.send(A, &whole[..len]);
+            }
+            for place in 12..whole.len() {
+                let mut broken = whole.clone();
+                broken[place] ^= 0xff;
+                router.send(A, &broken);
+            }
+        }
+        // In pieces it is not looked at.
+        let mut vector = weir_buf::Vector::default();
+        vector.push(router.packet_cut(&question, 20));
+        assert_eq!(router.send_vector(A, &mut vector).len(), 4);
+    }
 }

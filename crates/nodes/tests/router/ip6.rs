@@ -308,7 +308,7 @@ fn what_comes_from_a_link_stays_there() {
 #[test]
 fn an_interface_without_ipv6_takes_none() {
     let mut router = Router::default();
-    router.change(WEST, |interface| interface.addresses6 = [].into());
+    router.change(WEST, |interface| (interface.addresses6, interface.tentative6) = ([].into(), [].into()));
     for frame in [udp6("2001:db8:a::1"), udp6("2001:db8:1::1"), udp6("ff02::1")] {
         assert!(router.send_all(WEST, &vec![frame; 3]).is_empty());
     }

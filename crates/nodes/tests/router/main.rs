@@ -18,5 +18,7 @@ mod pseudowire;
 mod reasons;
 mod rig;
 mod sight;
+mod taps;
 mod urpf;
 mod vlan;
+mod vxlan;

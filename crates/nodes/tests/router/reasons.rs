@@ -24,6 +24,8 @@ enum How {
     Deed(fn(&mut Router)),
     /// By this frame at a router that knows labels.
     Labels(Vec<u8>),
+    /// By something else at a router with VXLAN tunnels.
+    Tunnel(fn(&mut Router)),
     /// By something else at such a router.
     LabelDeed(fn(&mut Router)),
 }
@@ -208,7 +210,7 @@ fn ip6_input() -> Vec<(DropReason, How)> {
         (
             Ip6NotEnabled,
             How::Deed(|router| {
-                router.change(WEST, |interface| interface.addresses6 = [].into());
+                router.change(WEST, |interface| (interface.addresses6, interface.tentative6) = ([].into(), [].into()));
                 router.send(WEST, &udp6("2001:db8:2::2"));
             }),
         ),
@@ -405,10 +407,13 @@ fn reach(node: &str, reason: DropReason, how: How) -> Router {
         How::Labels(_) | How::LabelDeed(_) => Router::with_labels(setup),
         _ => Router::new(setup),
     };
+    if matches!(how, How::Tunnel(_)) {
+        crate::vxlan::prepare(&mut router);
+    }
     match how {
         How::Frame(interface, frame) => drop(router.send(interface, &frame)),
         How::Labels(frame) => drop(router.send(WEST, &frame)),
-        How::Deed(deed) | How::LabelDeed(deed) => deed(&mut router),
+        How::Deed(deed) | How::LabelDeed(deed) | How::Tunnel(deed) => deed(&mut router),
         How::Before(frame, neighbor) => {
             let is_it = |address| neighbor.is_some_and(|neighbor| address == crate::rig::address(neighbor));
             let adjacency = router.nexthops.adjacencies().find(|(_, end)| is_it(end.address)).map_or(9999, |(number, _)| number);
@@ -436,6 +441,7 @@ fn every_declared_reason_is_reached() {
     rows.extend(crate::bond::reasons().into_iter().map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))));
     rows.extend(crate::vlan::reasons().into_iter().map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))));
     rows.extend(crate::pseudowire::reasons().into_iter().map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))));
+    rows.extend(crate::vxlan::reasons().into_iter().map(|(node, reason, deed)| (Some(node), reason, How::Tunnel(deed))));
     rows.extend(ip6_input().into_iter().map(|(reason, how)| (Some("ip6-input"), reason, how)));
     rows.extend(ip6_others().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));
     rows.extend(labelled().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));

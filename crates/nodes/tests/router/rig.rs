@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex};
 use ipnet::{Ipv4Net, Ipv6Net};
 use weir_buf::{DATA_ROOM, Hugepages, Pkt, PktCache, Pool, PoolConfig, Vector};
 use weir_fib::{Adjacency, Fib4Writer, Fib6Writer, Group, NeighborState, NexthopTable, Path};
-use weir_graph::{DropMap, DropReason, Env, Graph, HoldLimits, TraceStep};
+use weir_graph::{DropMap, DropReason, Env, Graph, GraphBuilder, HoldLimits, TraceStep};
 use weir_nodes::{Entry, Event, IcmpLimit, PortTx, Tables, names, transmit};
 use weir_port::TxQueue;
 use weir_port::interface::{Input, Interface, InterfaceCounters, Kind};
@@ -171,8 +171,13 @@ impl Router {
     }
 
     pub(crate) fn new(setup: Setup) -> Router {
+        Router::built(setup, weir_nodes::graph(setup.icmp))
+    }
+
+    /// A router of this graph, which may have taps.
+    pub(crate) fn built(setup: Setup, builder: GraphBuilder<Tables>) -> Router {
         let pool = Pool::new(PoolConfig { chunks: setup.chunks, hugepages: Hugepages::Off }).unwrap();
-        let builder = weir_nodes::graph(setup.icmp).hold_limits(setup.holds);
+        let builder = builder.hold_limits(setup.holds);
         let map = builder.drop_map();
         let (producer, trace) = spsc::ring(64);
         let graph = builder.build(0, producer).unwrap();

@@ -106,7 +106,7 @@ impl Rig {
         if self.gate.is_due(interface, packets.len()) {
             let (seen, unused) = self.gate.state(interface);
             let (worker, now, point, any_marked) = (self.worker, self.now, Point::Rx, false);
-            let look = Look { world: &Plain, worker, now, point, interface, any_marked, seen, unused };
+            let look = Look { world: &Plain, worker, now, point, interface, inner: false, any_marked, seen, unused };
             self.sampler.look(&look, packets, &mut self.marks);
             self.gate.ask::<Plain>(&mut self.sampler, interface);
             // All packets leave at once, as they came.

@@ -51,6 +51,9 @@ pub(crate) enum Show {
     Bond(OneInterface),
     /// Where LACP stands on the members of bonds: both ends and their states
     Lacp(OneInterface),
+    /// VXLAN tunnels: `show vxlan tunnel`
+    #[command(subcommand, disable_help_subcommand = true)]
+    Vxlan(ShowVxlan),
     /// Shared-memory connections: socket, role, peer, rings, why the last peer went
     Memif(OneInterface),
     /// Bridge domains: members, settings, stations learned and moved, frames flooded
@@ -223,6 +226,14 @@ pub(crate) struct RouteTableArgs {
     /// Only the route of this prefix, or the one that packets to this address take
     #[arg(value_name = "PREFIX|ADDRESS")]
     pub(crate) prefix: Option<String>,
+}
+
+/// `weir show vxlan`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ShowVxlan {
+    /// VXLAN tunnels: ends, segment, where their frames go, and the route to the far end
+    #[command(visible_alias = "tunnels")]
+    Tunnel(OneInterface),
 }
 
 /// `weir show ip`.

@@ -35,6 +35,11 @@ fn one(domain: &BridgeDomain, screen: &Screen) -> String {
         "  flooded {}, unknown unicast {}, copies too long {}\n",
         domain.flooded, domain.unknown_unicast_flooded, domain.copies_too_long
     );
+    if domain.arp_termination || domain.arp_unicast_forward {
+        let way = if domain.arp_unicast_forward { "go to the station alone" } else { "are answered here" };
+        let addresses = units::count(domain.arp_entries, "address", "addresses");
+        text += &format!("  questions for {addresses} {way}: {}\n", domain.arp_terminated);
+    }
     let mut table = Table::new([Column::long("Member"), Column::text("Role"), Column::number("Group"), Column::text("Sends")]);
     for member in &domain.members {
         let sends = if member.can_send { Cell::styled("yes", Style::Good) } else { Cell::styled("no", Style::Bad) };

@@ -41,7 +41,7 @@ pub(crate) fn list(reply: &Interfaces, screen: &Screen) -> String {
     table.draw(screen)
 }
 
-fn up_down(state: UpDown) -> Cell {
+pub(super) fn up_down(state: UpDown) -> Cell {
     Cell::styled(state, if state == UpDown::Up { Style::Good } else { Style::Plain })
 }
 
@@ -130,6 +130,7 @@ fn kind(interface: &Interface) -> String {
         InterfaceKind::Port => "port",
         InterfaceKind::Bond => "bond",
         InterfaceKind::Pseudowire => "pseudowire",
+        InterfaceKind::Vxlan => "vxlan",
         InterfaceKind::SubInterface => "sub-interface",
         InterfaceKind::Loopback => "loopback",
         InterfaceKind::Bvi => "bridge virtual interface",

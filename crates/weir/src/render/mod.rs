@@ -22,6 +22,7 @@ mod table;
 pub(crate) mod trace;
 pub(crate) mod units;
 pub(crate) mod version;
+pub(crate) mod vxlan;
 
 #[cfg(test)]
 mod tests;

@@ -306,6 +306,50 @@ bd1     02:00:00:00:00:02  xe0        learned  7 s
 }
 
 #[test]
+fn a_tunnel_tells_its_ends_and_where_it_leads() {
+    let path = PathReply {
+        next_hop: Some("192.0.2.254".parse().unwrap()),
+        interface: Some("up".into()),
+        weight: 1,
+        buckets: 1,
+        adjacency_number: 7,
+        adjacency: Adjacency::Complete,
+        mac: None,
+        mtu: None,
+        labels: Vec::new(),
+    };
+    let route = Route {
+        table: 0,
+        vrf: None,
+        prefix: "198.51.100.0/24".parse().unwrap(),
+        source: RouteSource::Static,
+        group: None,
+        next_hops: Vec::new(),
+        paths: vec![path],
+    };
+    let tunnel = VxlanTunnel {
+        interface: "vxlan_tunnel1".into(),
+        index: 7,
+        local: "192.0.2.1".parse().unwrap(),
+        remote: "198.51.100.1".parse().unwrap(),
+        vni: 100,
+        admin: UpDown::Up,
+        mtu: 1500,
+        bridge: Some("bd1".into()),
+        l2xc: None,
+        route: Some(route),
+    };
+    let lost = VxlanTunnel { interface: "vxlan_tunnel2".into(), admin: UpDown::Down, bridge: None, route: None, ..tunnel.clone() };
+    let expected = "\
+Tunnel         Index  State  Local      Remote        VNI   MTU  Frames to  Route
+vxlan_tunnel1      7  up     192.0.2.1  198.51.100.1  100  1500  bd1        198.51.100.0/24 by up
+vxlan_tunnel2      7  down   192.0.2.1  198.51.100.1  100  1500
+";
+    assert_eq!(super::vxlan::tunnels(&VxlanTunnels { tunnels: vec![tunnel, lost] }, &PIPE), expected);
+    assert_eq!(super::vxlan::tunnels(&VxlanTunnels::default(), &PIPE), "no VXLAN tunnels\n");
+}
+
+#[test]
 fn a_bond_tells_who_carries_frames_and_where_lacp_stands() {
     let end = |system: &str, port, state: &[&str]| LacpEnd {
         system: system.to_owned(),

@@ -1,0 +1,166 @@
+//! Taps get to look.
+//!
+//! At ports, where packets come in as vectors of one interface and leave so. On inner interfaces, which no port feeds
+//! (sub-interfaces, bonds, tunnels, routed sides of bridges), where nodes find out which interface a packet is of: behind
+//! those that take packets in, and before those that see them off. Nobody pays for that but one look at
+//! [`World::has_inner_taps`] a node call, as long as no tap looks at such an interface. Marks are for ports.
+
+use weir_buf::{Flags, Pkt, Vector};
+
+use super::{Env, Graph};
+use crate::node::World;
+use crate::tap::{Departure, Fate, Look, Point};
+
+/// Sets of nodes; bit `n` is node `n`.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Inner {
+    /// They find packets of an interface to be of an inner one.
+    pub(super) finders: u64,
+    /// All that comes here came in by an inner interface.
+    pub(super) intakes: u64,
+    /// All that comes here leaves by an inner interface, the one in its `aux` word.
+    pub(super) exits: u64,
+}
+
+/// What is looked at.
+pub(super) struct Crowd<'a> {
+    /// On an interface that no port feeds.
+    pub(super) inner: bool,
+    pub(super) any_marked: bool,
+    pub(super) packets: &'a [Pkt],
+}
+
+/// No packet is of this interface.
+const NONE: u32 = 0;
+
+impl<W: World> Graph<W> {
+    /// Tells the tap that marks what became of a packet; the mark is gone then.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn conclude(&mut self, packet: &mut Pkt, fate: Fate) {
+        packet.clear_flags(Flags::MARKED);
+        if let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) {
+            tap.fate(packet.meta().mark, &fate);
+        }
+    }
+
+    /// Notes the marked packets of a vector that a driver will be asked to take.
+    #[cold]
+    #[inline(never)]
+    pub fn note_departing(&mut self, interface: u32, packets: &[Pkt]) {
+        self.departing.clear();
+        for (place, packet) in packets.iter().enumerate().filter(|(_, packet)| packet.flags().any(Flags::MARKED)) {
+            // What became an answer of this router's did not go anywhere.
+            let own = packet.flags().any(Flags::ORIGINATED);
+            let fate = if own { Fate::Kept } else { Fate::Sent(Departure::of(interface, packet)) };
+            self.departing.push((place, packet.meta().mark, fate));
+        }
+    }
+
+    /// The driver took the first `sent` of them; what is left is still marked.
+    #[cold]
+    #[inline(never)]
+    pub fn conclude_departed(&mut self, sent: usize) {
+        if let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) {
+            self.departing.drain(..).filter(|&(place, ..)| place < sent).for_each(|(_, slot, fate)| tap.fate(slot, &fate));
+        }
+    }
+
+    /// Lets rx or tx taps look at a vector, and sets the marks that they ask for.
+    pub fn look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
+        let due = self.due(taps, interface, vector.len());
+        if due != 0 {
+            self.show(env, due, point, interface, vector);
+        }
+    }
+
+    /// Which of `taps` want to see a vector of so many packets.
+    #[inline(always)]
+    pub(super) fn due(&mut self, taps: u32, interface: u32, count: usize) -> u32 {
+        let (mut left, mut due) = (taps, 0);
+        while left != 0 {
+            let lowest = left & left.wrapping_neg();
+            if self.gates.get_mut(lowest.trailing_zeros() as usize).is_some_and(|gate| gate.is_due(interface, count)) {
+                due |= lowest;
+            }
+            left ^= lowest;
+        }
+        due
+    }
+
+    #[inline(never)]
+    pub(super) fn show(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
+        self.let_look(env, taps, point, interface, Crowd { inner: false, any_marked: vector.any_marked(), packets: vector });
+        if self.marks.0.is_empty() {
+            return;
+        }
+        for (place, slot) in self.marks.drain() {
+            if let Some(packet) = vector.get_mut(place as usize) {
+                packet.set_flags(Flags::MARKED);
+                packet.meta_mut().mark = slot;
+                vector.note_marked();
+            }
+        }
+    }
+
+    /// Lets each of `taps` look at some packets, and asks it when it wants to look again.
+    pub(super) fn let_look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, crowd: Crowd<'_>) {
+        let Crowd { inner, any_marked, packets } = crowd;
+        let mut left = taps;
+        while left != 0 {
+            let number = left.trailing_zeros() as usize;
+            if let (Some(tap), Some(gate)) = (self.taps.get_mut(number), self.gates.get_mut(number)) {
+                let (seen, unused) = gate.state(interface);
+                let look = Look { world: env.world, worker: self.worker, now: env.now, point, interface, inner, any_marked, seen, unused };
+                tap.look(&look, packets, &mut self.marks);
+                gate.ask(&mut **tap, interface);
+            }
+            left &= left - 1;
+        }
+    }
+
+    /// Gives every tap its turn.
+    pub fn tick_taps(&mut self, now: u64) {
+        for (tap, gate) in self.taps.iter_mut().zip(&mut self.gates) {
+            if tap.tick(now) {
+                gate.ask_all(&mut **tap);
+            }
+        }
+    }
+
+    /// Before a node is given packets: tx taps of inner interfaces look at what leaves by them. Of a node behind which rx
+    /// taps look, returns the interface for which they looked already.
+    #[cold]
+    pub(super) fn look_before(&mut self, env: &Env<'_, W>, node: usize, packets: &[Pkt]) -> Option<u32> {
+        let is_in = |nodes: u64| nodes & 1 << node != 0;
+        if is_in(self.inner.exits) {
+            self.look_at_runs(env, Point::Tx, packets, Pkt::aux, |interface| env.world.tx_taps(interface));
+        }
+        if is_in(self.inner.finders) {
+            return packets.first().map(Pkt::interface);
+        }
+        is_in(self.inner.intakes).then_some(NONE)
+    }
+
+    /// Behind such a node: rx taps look at what came in by inner interfaces.
+    #[cold]
+    pub(super) fn look_behind(&mut self, env: &Env<'_, W>, before: u32, packets: &[Pkt]) {
+        let taps = |interface| if interface == before { 0 } else { env.world.rx_taps(interface) };
+        self.look_at_runs(env, Point::Rx, packets, Pkt::interface, taps);
+    }
+
+    /// Taps look at packets that follow one another and are of one interface.
+    fn look_at_runs(&mut self, env: &Env<'_, W>, point: Point, mut packets: &[Pkt], of: impl Fn(&Pkt) -> u32, taps: impl Fn(u32) -> u32) {
+        while let Some(interface) = packets.first().map(&of) {
+            let run = packets.iter().take_while(|packet| of(packet) == interface).count();
+            let (now, later) = packets.split_at(run);
+            let due = self.due(taps(interface), interface, run);
+            if due != 0 {
+                let any_marked = now.iter().any(|packet| packet.flags().any(Flags::MARKED));
+                self.let_look(env, due, point, interface, Crowd { inner: true, any_marked, packets: now });
+                self.marks.0.clear();
+            }
+            packets = later;
+        }
+    }
+}
