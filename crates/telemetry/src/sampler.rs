@@ -203,7 +203,7 @@ impl Mark {
     /// Bits of the ticket.
     const TICKET: u32 = 24;
 
-    /// Of a worker's sample. Tickets wrap; workers beyond 256 share marks with others and get no fates.
+    /// Of a worker's sample. Tickets wrap; there are at most 64 workers.
     fn new(worker: usize, ticket: u32) -> Mark {
         Mark((worker as u32) << Mark::TICKET | ticket)
     }

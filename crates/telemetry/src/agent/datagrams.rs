@@ -1,8 +1,8 @@
 //! From samples to datagrams that leave for every collector.
 //!
-//! Two datagrams are being filled at any time, one of samples and one of discarded packets. Each leaves when the next sample does not fit, when its
-//! oldest sample has waited long enough, and when the agent's way of speaking changes: so no
-//! datagram ever holds both encodings or two agents' samples.
+//! Two datagrams are being filled at any time, one of samples and one of discarded packets. Each leaves when the
+//! next sample does not fit, when its oldest sample has waited long enough, and when the agent's way of
+//! speaking changes: so no datagram ever holds both encodings or two agents' samples.
 //!
 //! Collectors that are not told of discards get datagrams numbered by themselves, so that none sees a gap that is none.
 
@@ -16,7 +16,14 @@ use super::{AgentConfig, CollectorStats, Destination};
 /// A datagram leaves when its oldest sample is this old; the specification allows one second.
 const MOST_WAIT: Duration = Duration::from_millis(500);
 
-/// The datagram being filled, and where it goes.
+/// Which of the two datagrams.
+#[derive(Clone, Copy)]
+enum Kind {
+    Samples,
+    Discards,
+}
+
+/// The datagrams being filled, and where they go.
 pub(super) struct Datagrams {
     builder: DatagramBuilder,
     /// The one of discarded packets.
@@ -68,54 +75,52 @@ impl Datagrams {
 
     /// Adds a sample; a datagram that has no room for it leaves first. `false` when it can never be sent.
     pub(super) fn add(&mut self, now: Instant, put: impl Fn(&mut DatagramBuilder) -> Result<Fit, EncodeError>) -> bool {
-        // Twice at most: what does not fit an empty datagram is an error.
-        for _ in 0..2 {
-            match put(&mut self.builder) {
-                Ok(Fit::Added) => {
-                    self.oldest.get_or_insert(now);
-                    return true;
-                }
-                Ok(Fit::Full) => self.send(now),
-                Err(error) => {
-                    self.refuse(error);
-                    return false;
-                }
-            }
-        }
-        false
+        let added = self.put(Kind::Samples, now, put);
+        self.or_refuse(added)
     }
 
     /// Adds a notification of a discarded packet, in the same way.
     pub(super) fn add_discard(&mut self, now: Instant, put: impl Fn(&mut DatagramBuilder) -> Result<Fit, EncodeError>) -> bool {
-        for _ in 0..2 {
-            match put(&mut self.discards) {
-                Ok(Fit::Added) => {
-                    self.oldest_discard.get_or_insert(now);
-                    return true;
-                }
-                Ok(Fit::Full) => self.send_discards(now),
-                Err(error) => {
-                    self.refuse(error);
-                    return false;
-                }
-            }
-        }
-        false
+        let added = self.put(Kind::Discards, now, put);
+        self.or_refuse(added)
     }
 
     /// As [`Datagrams::add`], for who has something smaller to try when it can never be sent.
     pub(super) fn fits(&mut self, put: impl Fn(&mut DatagramBuilder) -> Result<Fit, EncodeError>, now: Instant) -> bool {
+        self.put(Kind::Samples, now, put).is_ok()
+    }
+
+    fn put(
+        &mut self,
+        kind: Kind,
+        now: Instant,
+        put: impl Fn(&mut DatagramBuilder) -> Result<Fit, EncodeError>,
+    ) -> Result<(), Option<EncodeError>> {
+        // Twice at most: what does not fit an empty datagram is an error.
         for _ in 0..2 {
-            match put(&mut self.builder) {
-                Ok(Fit::Added) => {
-                    self.oldest.get_or_insert(now);
-                    return true;
+            let (builder, oldest) = match kind {
+                Kind::Samples => (&mut self.builder, &mut self.oldest),
+                Kind::Discards => (&mut self.discards, &mut self.oldest_discard),
+            };
+            match put(builder).map_err(Some)? {
+                Fit::Added => {
+                    oldest.get_or_insert(now);
+                    return Ok(());
                 }
-                Ok(Fit::Full) => self.send(now),
-                Err(_) => return false,
+                Fit::Full => match kind {
+                    Kind::Samples => self.send(now),
+                    Kind::Discards => self.send_discards(now),
+                },
             }
         }
-        false
+        Err(None)
+    }
+
+    fn or_refuse(&mut self, added: Result<(), Option<EncodeError>>) -> bool {
+        if let Err(Some(error)) = added {
+            self.refuse(error);
+        }
+        added.is_ok()
     }
 
     fn refuse(&mut self, error: EncodeError) {

@@ -31,8 +31,8 @@ pub(super) struct Discarding {
     rings: Vec<Reader<Discard>>,
     shares: Shares,
     started: Instant,
-    /// Packets dropped before the first was told; `None` while nothing is told.
-    before: Option<u64>,
+    /// Packets dropped, and told, when this began; `None` while nothing is told.
+    before: Option<(u64, u64)>,
     /// Frames missed by each interface as of the last look.
     missed: BTreeMap<u32, u64>,
     /// Missed frames since the first was told.
@@ -92,15 +92,16 @@ impl Discarding {
 
     /// From now on it is counted.
     fn begin(&mut self, reports: &dyn Reports) {
-        self.before = Some(reports.dropped().saturating_sub(self.sent));
+        self.before = Some((reports.dropped(), self.sent));
         self.missed = reports.interfaces().iter().map(|report| (report.ifindex, report.in_errors)).collect();
         self.missed_in_all = 0;
     }
 
     /// Discarded packets that were not told.
     pub(super) fn not_told(&self, reports: &dyn Reports) -> u64 {
-        let Some(before) = self.before else { return 0 };
-        (reports.dropped().saturating_sub(before) + self.missed_in_all).saturating_sub(self.sent)
+        let Some((dropped, sent)) = self.before else { return 0 };
+        let lost = reports.dropped().saturating_sub(dropped) + self.missed_in_all;
+        lost.saturating_sub(self.sent - sent)
     }
 
     /// Packets that were told.
@@ -168,5 +169,65 @@ impl Discarding {
                 self.send(report.ifindex, NO_BUFFER_SPACE, &trap, reports, datagrams, now);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use weir_flowfmt::sflow::encode::Encoding;
+
+    use super::super::{AgentConfig, Ways};
+    use super::*;
+
+    /// A router that counts drops, and has no tables.
+    struct Counts(AtomicU64);
+
+    impl Reports for Counts {
+        fn interfaces(&self) -> Vec<InterfaceReport> {
+            Vec::new()
+        }
+        fn with_ways(&self, _work: &mut dyn FnMut(&dyn Ways)) {}
+        fn dropped(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+        fn node(&self, _number: u16) -> &'static str {
+            "node"
+        }
+    }
+
+    #[test]
+    fn what_was_told_before_does_not_hide_what_is_dropped_after_it_was_off() {
+        let now = Instant::now();
+        let config = AgentConfig {
+            address: "192.0.2.1".parse().unwrap(),
+            sub_id: 0,
+            encoding: Encoding::Expanded,
+            datagram_bytes: 1400,
+            polling_interval: 0,
+            polling_intervals: BTreeMap::new(),
+            drop_limit: 100,
+            collectors: Vec::new(),
+            host: None,
+        };
+        let (mut datagrams, mut discarding, counts) = (Datagrams::new(&config, now), Discarding::new(now), Counts(AtomicU64::new(0)));
+        let missed = Cell::new(0);
+        let miss = |discarding: &mut Discarding, datagrams: &mut Datagrams| {
+            missed.set(missed.get() + 4);
+            let report = InterfaceReport { ifindex: 1, in_errors: missed.get(), ..InterfaceReport::default() };
+            discarding.look(100, &[report], &counts, datagrams, now);
+        };
+        discarding.drain(100, &counts, &mut datagrams, now);
+        (0..3).for_each(|_| miss(&mut discarding, &mut datagrams));
+        // The first look has nothing to compare with; of the four missed each time one is told.
+        assert_eq!((discarding.told(), discarding.not_told(&counts)), (2, 6));
+        discarding.drain(0, &counts, &mut datagrams, now);
+        assert_eq!(discarding.not_told(&counts), 0, "nothing is counted while nothing is told");
+        discarding.drain(100, &counts, &mut datagrams, now);
+        counts.0.store(7, Ordering::Relaxed);
+        assert_eq!(discarding.not_told(&counts), 7);
     }
 }
