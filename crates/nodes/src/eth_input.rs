@@ -14,22 +14,25 @@
 //! theirs from here on, loses the tags and is taken in as interface-input would. One look a vector tells
 //! whether there are any.
 
-use std::hint::cold_path;
+mod bridged;
+mod forwarded;
+mod labelled;
+mod left;
+mod shared;
 
 use weir_buf::{Flags, Pkt};
-use weir_fib::{Fib4, Fib6, Key, LargeFib4, LargeFib6, SmallFib4, Way6};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Input, Interface};
-use weir_port::sub_interface::{SubInterfaces, TagChange, TagStack};
+use weir_port::sub_interface::{TagChange, TagStack};
 use weir_wire::vlan::{Outer, TAG_LEN};
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
 
+use self::bridged::bridged;
+use self::forwarded::{forwarded, forwarded6, straight};
+use self::labelled::{labelled, starts_with_labels};
+use self::shared::shared;
 use crate::bridge::Known;
-use crate::interface_input::{
-    ARP_INPUT, BOND_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, Intake, MPLS_INPUT, MPLS_LOOKUP, NEXTS, past_lists,
-};
-use crate::ip4_lookup::Exits;
-use crate::ip4_straight::{self, Straight};
+use crate::interface_input::{ARP_INPUT, BOND_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, MPLS_INPUT, NEXTS, past_lists};
 use crate::ip6_straight::Straight6;
 use crate::tagging::change_tags;
 use crate::{Tables, each, ip4_input, ip6_input};
@@ -193,288 +196,6 @@ pub(crate) fn tag_room(frame: &[u8]) -> usize {
     if EthernetHeader::read(frame).is_some_and(|(header, _)| header.ethertype().is_tag()) { TAG_LEN } else { 0 }
 }
 
-/// The table by which plain IPv4 is forwarded in this pass, if it can be.
-#[inline(always)]
-fn straight<'w>(cx: &Cx<'w, Tables>, interface: &Interface) -> Option<&'w Fib4> {
-    if cx.is_traced() || !ip4_straight::is_open(interface.features) {
-        return None;
-    }
-    cx.world.fib4.get(interface.table as usize).map(|fib| &**fib)
-}
-
-/// A routed interface whose plain IPv4 leaves from here, ip4-lookup's work done in this pass.
-#[inline(always)]
-fn forwarded(
-    cx: &mut Cx<'_, Tables>,
-    fib: &Fib4,
-    interface: &Interface,
-    packets: &mut [Pkt],
-    verdicts: &mut [Verdict],
-) -> (Outcome, Census) {
-    let straight = Straight::new(interface.mac, cx.world.nexthops.view());
-    verdicts.fill(Verdict::OUT);
-    let mut odd = Census::default();
-    let left = if straight.has_labels() {
-        pass::<true>(straight, fib, interface, packets, &mut odd, verdicts)
-    } else {
-        pass::<false>(straight, fib, interface, packets, &mut odd, verdicts)
-    };
-    cx.did_for(IP4_LOOKUP, packets.len() - left.stayed);
-    let mut exits = left.exits;
-    exits.odd = left.stayed > 0;
-    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
-}
-
-/// The pass over the packets, by a table that is in the cache or by one that has to be waited for.
-#[inline(always)]
-fn pass<const LABELS: bool>(
-    straight: Straight<'_>,
-    fib: &Fib4,
-    interface: &Interface,
-    packets: &mut [Pkt],
-    odd: &mut Census,
-    verdicts: &mut [Verdict],
-) -> Left {
-    let mut left = Left::default();
-    match fib.small() {
-        Some(fib) => each::work(packets, &mut Small4::<LABELS> { straight, fib, interface, left: &mut left, odd, verdicts }),
-        None => {
-            each::staged(packets, &mut Steps4::<LABELS> { straight, fib: fib.large(), interface, left: &mut left, odd, verdicts });
-        }
-    }
-    left
-}
-
-/// The pass by a small table.
-struct Small4<'a, const LABELS: bool> {
-    straight: Straight<'a>,
-    fib: SmallFib4<'a>,
-    interface: &'a Interface,
-    left: &'a mut Left,
-    odd: &'a mut Census,
-    verdicts: &'a mut [Verdict],
-}
-
-impl<const LABELS: bool> each::Work for Small4<'_, LABELS> {
-    #[inline(always)]
-    fn one(&mut self, place: usize, packet: &mut Pkt) {
-        let (len, out) = (packet.len(), self.straight.forward::<LABELS>(self.fib, packet));
-        self.left.note(self.interface, place, packet, len, out, self.odd, self.verdicts);
-    }
-}
-
-/// The pass by a large table.
-struct Steps4<'a, const LABELS: bool> {
-    straight: Straight<'a>,
-    fib: LargeFib4<'a>,
-    interface: &'a Interface,
-    left: &'a mut Left,
-    odd: &'a mut Census,
-    verdicts: &'a mut [Verdict],
-}
-
-impl<const LABELS: bool> each::Steps for Steps4<'_, LABELS> {
-    const SECOND: bool = false;
-    const EARLY: usize = 16;
-    type Way = ip4_straight::Way;
-
-    #[inline(always)]
-    fn ahead(&self, packet: &Pkt) {
-        Straight::announce(self.fib, packet);
-    }
-
-    #[inline(always)]
-    fn first(&mut self, packet: &Pkt) -> Self::Way {
-        self.straight.first(self.fib, packet)
-    }
-
-    #[inline(always)]
-    fn second(&mut self, way: Self::Way) -> Self::Way {
-        way
-    }
-
-    #[inline(always)]
-    fn last(&mut self, place: usize, packet: &mut Pkt, way: Self::Way) {
-        let (len, out) = (packet.len(), self.straight.last::<LABELS>(self.fib, way, packet));
-        self.left.note(self.interface, place, packet, len, out, self.odd, self.verdicts);
-    }
-}
-
-/// What became of a vector of which most leaves. All of it stays in registers, since nothing of it is lent to a
-/// function; the census of odd packets, which is, lies apart.
-#[derive(Default)]
-struct Left {
-    /// Of plain packets.
-    bytes: u64,
-    stayed: usize,
-    exits: Exits,
-}
-
-impl Left {
-    #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "apart, so that they stay in registers")]
-    fn note(
-        &mut self,
-        interface: &Interface,
-        place: usize,
-        packet: &mut Pkt,
-        len: usize,
-        out: Option<u32>,
-        odd: &mut Census,
-        verdicts: &mut [Verdict],
-    ) {
-        if let Some(out) = out {
-            self.bytes += len as u64;
-            return self.exits.note(out);
-        }
-        cold_path();
-        self.stayed += 1;
-        verdicts[place] = if plain_ip4(Station::new(interface.mac), packet) {
-            self.bytes += len as u64;
-            Verdict::to(IP4_LOOKUP)
-        } else {
-            route(interface, odd, packet)
-        };
-    }
-
-    #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "apart, so that they stay in registers")]
-    fn note6(
-        &mut self,
-        interface: &Interface,
-        place: usize,
-        packet: &mut Pkt,
-        len: usize,
-        out: Option<u32>,
-        odd: &mut Census,
-        verdicts: &mut [Verdict],
-    ) {
-        if let Some(out) = out {
-            self.bytes += len as u64;
-            return self.exits.note(out);
-        }
-        cold_path();
-        self.stayed += 1;
-        verdicts[place] = route(interface, odd, packet);
-    }
-}
-
-/// The same for IPv6.
-#[inline(always)]
-fn forwarded6(
-    cx: &mut Cx<'_, Tables>,
-    straight: Straight6<'_>,
-    fib: &Fib6,
-    interface: &Interface,
-    packets: &mut [Pkt],
-    verdicts: &mut [Verdict],
-) -> (Outcome, Census) {
-    verdicts.fill(Verdict::OUT);
-    let (mut left, mut odd) = (Left::default(), Census::default());
-    match fib.small() {
-        Some(fib) => each::frame(packets, |place, packet| {
-            let (len, out) = (packet.len(), straight.forward(fib, packet));
-            left.note6(interface, place, packet, len, out, &mut odd, verdicts);
-        }),
-        None => {
-            let (left, odd) = (&mut left, &mut odd);
-            each::staged(packets, &mut Steps6 { straight, fib: fib.large(), interface, left, odd, verdicts });
-        }
-    }
-    cx.did_for(IP6_LOOKUP, packets.len() - left.stayed);
-    let mut exits = left.exits;
-    exits.odd = left.stayed > 0;
-    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
-}
-
-/// The pass by a large table of IPv6.
-struct Steps6<'a> {
-    straight: Straight6<'a>,
-    fib: LargeFib6<'a>,
-    interface: &'a Interface,
-    left: &'a mut Left,
-    odd: &'a mut Census,
-    verdicts: &'a mut [Verdict],
-}
-
-impl each::Steps for Steps6<'_> {
-    const SECOND: bool = true;
-    const EARLY: usize = 0;
-    type Way = Way6;
-
-    #[inline(always)]
-    fn ahead(&self, _packet: &Pkt) {}
-
-    #[inline(always)]
-    fn first(&mut self, packet: &Pkt) -> Way6 {
-        self.straight.first(self.fib, packet)
-    }
-
-    #[inline(always)]
-    fn second(&mut self, way: Way6) -> Way6 {
-        self.fib.second(way)
-    }
-
-    #[inline(always)]
-    fn last(&mut self, place: usize, packet: &mut Pkt, way: Way6) {
-        let (len, out) = (packet.len(), self.straight.last(self.fib, way, packet));
-        self.left.note6(self.interface, place, packet, len, out, self.odd, self.verdicts);
-    }
-}
-
-/// A member of a bridge domain whose frames between known stations leave from here, the bridge's work done in this pass.
-#[inline(always)]
-fn bridged(cx: &mut Cx<'_, Tables>, known: Known<'_>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
-    verdicts.fill(Verdict::OUT);
-    let (mut left, mut odd) = (Left::default(), Census::default());
-    each::staged(packets, &mut Across { known, left: &mut left, odd: &mut odd, verdicts });
-    cx.did_for(BRIDGE, packets.len() - left.stayed);
-    let mut exits = left.exits;
-    exits.odd = left.stayed > 0;
-    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
-}
-
-/// The pass over frames between stations.
-struct Across<'a> {
-    known: Known<'a>,
-    left: &'a mut Left,
-    odd: &'a mut Census,
-    verdicts: &'a mut [Verdict],
-}
-
-impl each::Steps for Across<'_> {
-    type Way = (Key, Key);
-    const EARLY: usize = 0;
-    const SECOND: bool = false;
-
-    #[inline(always)]
-    fn ahead(&self, _packet: &Pkt) {}
-
-    #[inline(always)]
-    fn first(&mut self, packet: &Pkt) -> Self::Way {
-        if packet.is_chained() { <(Key, Key)>::default() } else { self.known.pair(packet) }
-    }
-
-    #[inline(always)]
-    fn second(&mut self, way: Self::Way) -> Self::Way {
-        way
-    }
-
-    #[inline(always)]
-    fn last(&mut self, place: usize, packet: &mut Pkt, (to, from): Self::Way) {
-        let len = packet.len();
-        if let Some(out) = self.known.exit(len, to, from) {
-            self.left.bytes += len as u64;
-            packet.set_aux(out);
-            return self.left.exits.note(out);
-        }
-        cold_path();
-        self.left.stayed += 1;
-        self.odd.take(packet);
-        self.verdicts[place] = Verdict::to(BRIDGE);
-    }
-}
-
 /// A routed interface. What `is_plain` is validated by that, with the check of ip4-input or ip6-input, while the
 /// header is at hand, and goes straight to the look-up, as one vector when there is nothing else.
 #[inline(always)]
@@ -499,42 +220,6 @@ fn routed(
     });
     let outcome = if all_plain { Outcome::All(onward) } else { Outcome::Each };
     (outcome, Census { bytes: odd.bytes + plain_bytes, ..odd })
-}
-
-/// Whether a vector is best taken for labelled packets.
-#[inline(always)]
-fn starts_with_labels(packets: &[Pkt]) -> bool {
-    packets.first().and_then(|first| EthernetHeader::read(first.data())).is_some_and(|(header, _)| header.ethertype() == EtherType::MPLS)
-}
-
-/// An interface with MPLS and a vector of labelled packets: the usual ones go straight to mpls-lookup.
-#[inline(always)]
-fn labelled(interface: &Interface, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
-    let (mut plain_bytes, mut all_plain, mut odd) = (0, true, Census::default());
-    let station = Station::new(interface.mac);
-    verdicts.fill(Verdict::to(MPLS_LOOKUP));
-    each::frame(packets, |place, packet| {
-        if plain_mpls(station, packet) {
-            plain_bytes += packet.len() as u64;
-        } else {
-            all_plain = false;
-            verdicts[place] = route(interface, &mut odd, packet);
-        }
-    });
-    let outcome = if all_plain { Outcome::All(Verdict::to(MPLS_LOOKUP)) } else { Outcome::Each };
-    (outcome, Census { bytes: odd.bytes + plain_bytes, ..odd })
-}
-
-/// Bytes up to the end of the second entry, or of what lies under a single one.
-const TWO_LABELS: usize = ETHERNET + 8;
-
-/// Whether this is a whole frame for this station whose label stack ends at its first or second entry: what
-/// mpls-input would let through.
-#[inline(always)]
-fn plain_mpls(station: Station, packet: &Pkt) -> bool {
-    let Some(frame) = packet.data().first_chunk::<TWO_LABELS>() else { return false };
-    let ours = station.is_meant_by(frame) & (frame[12..14] == [0x88, 0x47]) & !packet.is_chained();
-    ours & ((frame[ETHERNET + 2] | frame[ETHERNET + 6]) & 1 != 0)
 }
 
 /// A station's address, ready to be compared with the first bytes of frames in one step.
@@ -622,62 +307,3 @@ fn without_priority(interface: &Interface, packet: &mut Pkt) -> Verdict {
 
 /// A frame loses its outer tag.
 const ONE_LESS: TagChange = TagChange { pop: 1, push: TagStack::EMPTY };
-
-/// An interface with sub-interfaces: each frame is theirs or the interface's own.
-#[inline(always)]
-fn shared(
-    cx: &Cx<'_, Tables>,
-    interface: &Interface,
-    shares: &SubInterfaces,
-    packets: &mut [Pkt],
-    verdicts: &mut [Verdict],
-) -> (Outcome, Census) {
-    let mut census = Census::default();
-    let (own, mut theirs) = (Intake::of(cx, interface), Intake::new(cx));
-    each::frame(packets, |place, packet| {
-        if packet.data().first().is_some_and(|first| first & 1 != 0) || packet.is_chained() {
-            census.take(packet);
-        } else {
-            census.bytes += packet.len() as u64;
-        }
-        verdicts[place] = match share_of(shares, packet) {
-            Ok(Some(index)) => theirs.take_tagged(index, packet),
-            Ok(None) => own.decide(packet),
-            Err(reason) => Verdict::drop(reason),
-        };
-    });
-    theirs.finish();
-    (Outcome::Each, census)
-}
-
-/// The sub-interface that a frame's tags say; `None` when it has none, or one that says a priority only.
-#[inline(always)]
-fn share_of(shares: &SubInterfaces, packet: &Pkt) -> Result<Option<u32>, DropReason> {
-    let Some(&[.., a, b, control, vlan, c, d]) = packet.data().first_chunk::<TAGGED>() else { return share_of_odd(shares, packet) };
-    let (outer, inner) = (EtherType(u16::from_be_bytes([a, b])), EtherType(u16::from_be_bytes([c, d])));
-    if !outer.is_tag() {
-        return Ok(None);
-    }
-    let vlan = u16::from_be_bytes([control & 0x0f, vlan]);
-    if vlan == 0 || inner.is_tag() {
-        return share_of_odd(shares, packet);
-    }
-    shares.of_one(outer == EtherType::QINQ, vlan).map(Some).ok_or(DropReason::VlanUnknown)
-}
-
-/// Bytes of an Ethernet header with a tag.
-const TAGGED: usize = ETHERNET + TAG_LEN;
-
-/// A short frame, one with several tags, or one of VLAN 0.
-#[inline(never)]
-fn share_of_odd(shares: &SubInterfaces, packet: &Pkt) -> Result<Option<u32>, DropReason> {
-    if packet.len() < ETHERNET {
-        return Err(DropReason::TooShort);
-    }
-    let tags = Outer::read(packet.data()).map_err(|_| DropReason::VlanTruncated)?;
-    match tags.outer {
-        None => Ok(None),
-        Some(outer) if outer.tag.vlan() == 0 => Ok(None),
-        Some(_) => shares.of(&tags).map(Some).ok_or(DropReason::VlanUnknown),
-    }
-}

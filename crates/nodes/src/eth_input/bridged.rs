@@ -1,0 +1,66 @@
+//! A member of a bridge domain: frames between known stations leave in eth-input's pass.
+
+use std::hint::cold_path;
+
+use weir_buf::Pkt;
+use weir_fib::Key;
+use weir_graph::{Cx, Outcome, Verdict};
+
+use super::Census;
+use super::left::Left;
+use crate::bridge::Known;
+use crate::interface_input::BRIDGE;
+use crate::{Tables, each};
+
+/// A member of a bridge domain whose frames between known stations leave from here, the bridge's work done in this pass.
+#[inline(always)]
+pub(super) fn bridged(cx: &mut Cx<'_, Tables>, known: Known<'_>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
+    verdicts.fill(Verdict::OUT);
+    let (mut left, mut odd) = (Left::default(), Census::default());
+    each::staged(packets, &mut Across { known, left: &mut left, odd: &mut odd, verdicts });
+    cx.did_for(BRIDGE, packets.len() - left.stayed);
+    let mut exits = left.exits;
+    exits.odd = left.stayed > 0;
+    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
+}
+
+/// The pass over frames between stations.
+struct Across<'a> {
+    known: Known<'a>,
+    left: &'a mut Left,
+    odd: &'a mut Census,
+    verdicts: &'a mut [Verdict],
+}
+
+impl each::Steps for Across<'_> {
+    type Way = (Key, Key);
+    const EARLY: usize = 0;
+    const SECOND: bool = false;
+
+    #[inline(always)]
+    fn ahead(&self, _packet: &Pkt) {}
+
+    #[inline(always)]
+    fn first(&mut self, packet: &Pkt) -> Self::Way {
+        if packet.is_chained() { <(Key, Key)>::default() } else { self.known.pair(packet) }
+    }
+
+    #[inline(always)]
+    fn second(&mut self, way: Self::Way) -> Self::Way {
+        way
+    }
+
+    #[inline(always)]
+    fn last(&mut self, place: usize, packet: &mut Pkt, (to, from): Self::Way) {
+        let len = packet.len();
+        if let Some(out) = self.known.exit(len, to, from) {
+            self.left.bytes += len as u64;
+            packet.set_aux(out);
+            return self.left.exits.note(out);
+        }
+        cold_path();
+        self.left.stayed += 1;
+        self.odd.take(packet);
+        self.verdicts[place] = Verdict::to(BRIDGE);
+    }
+}

@@ -1,0 +1,185 @@
+//! A routed interface whose plain packets leave in eth-input's pass, the work of the look-up done there
+//! (`ip4_straight.rs`, `ip6_straight.rs`): the loops over a vector, by a table that is in the cache or by one that
+//! has to be waited for.
+
+use weir_buf::Pkt;
+use weir_fib::{Fib4, Fib6, LargeFib4, LargeFib6, SmallFib4, Way6};
+use weir_graph::{Cx, Outcome, Verdict};
+use weir_port::interface::Interface;
+
+use super::Census;
+use super::left::Left;
+use crate::interface_input::{IP4_LOOKUP, IP6_LOOKUP};
+use crate::ip4_straight::{self, Straight};
+use crate::ip6_straight::Straight6;
+use crate::{Tables, each};
+
+/// The table by which plain IPv4 is forwarded in this pass, if it can be.
+#[inline(always)]
+pub(super) fn straight<'w>(cx: &Cx<'w, Tables>, interface: &Interface) -> Option<&'w Fib4> {
+    if cx.is_traced() || !ip4_straight::is_open(interface.features) {
+        return None;
+    }
+    cx.world.fib4.get(interface.table as usize).map(|fib| &**fib)
+}
+
+/// A routed interface whose plain IPv4 leaves from here, ip4-lookup's work done in this pass.
+#[inline(always)]
+pub(super) fn forwarded(
+    cx: &mut Cx<'_, Tables>,
+    fib: &Fib4,
+    interface: &Interface,
+    packets: &mut [Pkt],
+    verdicts: &mut [Verdict],
+) -> (Outcome, Census) {
+    let straight = Straight::new(interface.mac, cx.world.nexthops.view());
+    verdicts.fill(Verdict::OUT);
+    let mut odd = Census::default();
+    let left = if straight.has_labels() {
+        pass::<true>(straight, fib, interface, packets, &mut odd, verdicts)
+    } else {
+        pass::<false>(straight, fib, interface, packets, &mut odd, verdicts)
+    };
+    cx.did_for(IP4_LOOKUP, packets.len() - left.stayed);
+    let mut exits = left.exits;
+    exits.odd = left.stayed > 0;
+    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
+}
+
+/// The pass over the packets, by a table that is in the cache or by one that has to be waited for.
+#[inline(always)]
+fn pass<const LABELS: bool>(
+    straight: Straight<'_>,
+    fib: &Fib4,
+    interface: &Interface,
+    packets: &mut [Pkt],
+    odd: &mut Census,
+    verdicts: &mut [Verdict],
+) -> Left {
+    let mut left = Left::default();
+    match fib.small() {
+        Some(fib) => each::work(packets, &mut Small4::<LABELS> { straight, fib, interface, left: &mut left, odd, verdicts }),
+        None => {
+            each::staged(packets, &mut Steps4::<LABELS> { straight, fib: fib.large(), interface, left: &mut left, odd, verdicts });
+        }
+    }
+    left
+}
+
+/// The pass by a small table.
+struct Small4<'a, const LABELS: bool> {
+    straight: Straight<'a>,
+    fib: SmallFib4<'a>,
+    interface: &'a Interface,
+    left: &'a mut Left,
+    odd: &'a mut Census,
+    verdicts: &'a mut [Verdict],
+}
+
+impl<const LABELS: bool> each::Work for Small4<'_, LABELS> {
+    #[inline(always)]
+    fn one(&mut self, place: usize, packet: &mut Pkt) {
+        let (len, out) = (packet.len(), self.straight.forward::<LABELS>(self.fib, packet));
+        self.left.note(self.interface, place, packet, len, out, self.odd, self.verdicts);
+    }
+}
+
+/// The pass by a large table.
+struct Steps4<'a, const LABELS: bool> {
+    straight: Straight<'a>,
+    fib: LargeFib4<'a>,
+    interface: &'a Interface,
+    left: &'a mut Left,
+    odd: &'a mut Census,
+    verdicts: &'a mut [Verdict],
+}
+
+impl<const LABELS: bool> each::Steps for Steps4<'_, LABELS> {
+    const SECOND: bool = false;
+    const EARLY: usize = 16;
+    type Way = ip4_straight::Way;
+
+    #[inline(always)]
+    fn ahead(&self, packet: &Pkt) {
+        Straight::announce(self.fib, packet);
+    }
+
+    #[inline(always)]
+    fn first(&mut self, packet: &Pkt) -> Self::Way {
+        self.straight.first(self.fib, packet)
+    }
+
+    #[inline(always)]
+    fn second(&mut self, way: Self::Way) -> Self::Way {
+        way
+    }
+
+    #[inline(always)]
+    fn last(&mut self, place: usize, packet: &mut Pkt, way: Self::Way) {
+        let (len, out) = (packet.len(), self.straight.last::<LABELS>(self.fib, way, packet));
+        self.left.note(self.interface, place, packet, len, out, self.odd, self.verdicts);
+    }
+}
+
+/// The same for IPv6.
+#[inline(always)]
+pub(super) fn forwarded6(
+    cx: &mut Cx<'_, Tables>,
+    straight: Straight6<'_>,
+    fib: &Fib6,
+    interface: &Interface,
+    packets: &mut [Pkt],
+    verdicts: &mut [Verdict],
+) -> (Outcome, Census) {
+    verdicts.fill(Verdict::OUT);
+    let (mut left, mut odd) = (Left::default(), Census::default());
+    match fib.small() {
+        Some(fib) => each::frame(packets, |place, packet| {
+            let (len, out) = (packet.len(), straight.forward(fib, packet));
+            left.note6(interface, place, packet, len, out, &mut odd, verdicts);
+        }),
+        None => {
+            let (left, odd) = (&mut left, &mut odd);
+            each::staged(packets, &mut Steps6 { straight, fib: fib.large(), interface, left, odd, verdicts });
+        }
+    }
+    cx.did_for(IP6_LOOKUP, packets.len() - left.stayed);
+    let mut exits = left.exits;
+    exits.odd = left.stayed > 0;
+    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
+}
+
+/// The pass by a large table of IPv6.
+struct Steps6<'a> {
+    straight: Straight6<'a>,
+    fib: LargeFib6<'a>,
+    interface: &'a Interface,
+    left: &'a mut Left,
+    odd: &'a mut Census,
+    verdicts: &'a mut [Verdict],
+}
+
+impl each::Steps for Steps6<'_> {
+    const SECOND: bool = true;
+    const EARLY: usize = 0;
+    type Way = Way6;
+
+    #[inline(always)]
+    fn ahead(&self, _packet: &Pkt) {}
+
+    #[inline(always)]
+    fn first(&mut self, packet: &Pkt) -> Way6 {
+        self.straight.first(self.fib, packet)
+    }
+
+    #[inline(always)]
+    fn second(&mut self, way: Way6) -> Way6 {
+        self.fib.second(way)
+    }
+
+    #[inline(always)]
+    fn last(&mut self, place: usize, packet: &mut Pkt, way: Way6) {
+        let (len, out) = (packet.len(), self.straight.last(self.fib, way, packet));
+        self.left.note6(self.interface, place, packet, len, out, self.odd, self.verdicts);
+    }
+}
