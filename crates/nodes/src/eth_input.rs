@@ -10,11 +10,12 @@
 //! Plain IPv4 is even forwarded in this pass (`ip4_straight.rs`) and counted at ip4-lookup as well, unless something
 //! lies in between. While packets are followed each node does its own work, so that a trace shows it.
 //!
-//! So are frames between known stations of a bridge domain. An interface that has sub-interfaces has its frames looked at one by one: what carries their tags is
-//! theirs from here on, loses the tags and is taken in as interface-input would. One look a vector tells
-//! whether there are any.
+//! So are frames between known stations of a bridge domain, and those of cross-connected sub-interfaces. Other frames of
+//! an interface that has sub-interfaces are looked at one by one: what carries their tags is theirs from here on, loses the
+//! tags and is taken in as interface-input would. One look a vector tells whether there are any.
 
 mod bridged;
+mod crossed;
 mod forwarded;
 mod labelled;
 mod left;

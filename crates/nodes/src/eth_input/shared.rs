@@ -1,4 +1,4 @@
-//! An interface that has sub-interfaces: whose is a frame?
+//! An interface that has sub-interfaces: each frame is theirs, by its tags, or the interface's own.
 
 use weir_buf::Pkt;
 use weir_graph::{Cx, DropReason, Outcome, Verdict};
@@ -7,40 +7,68 @@ use weir_port::sub_interface::SubInterfaces;
 use weir_wire::EtherType;
 use weir_wire::vlan::{Outer, TAG_LEN};
 
+use super::crossed::{Crossings, crossed};
 use super::{Census, ETHERNET};
 use crate::interface_input::Intake;
 use crate::{Tables, each};
 
-/// An interface with sub-interfaces: each frame is theirs or the interface's own.
+/// The pass over a vector.
 #[inline(always)]
 pub(super) fn shared(
-    cx: &Cx<'_, Tables>,
+    cx: &mut Cx<'_, Tables>,
     interface: &Interface,
     shares: &SubInterfaces,
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
-    let mut census = Census::default();
-    let (own, mut theirs) = (Intake::of(cx, interface), Intake::new(cx));
-    each::frame(packets, |place, packet| {
+    let mut sorter = Sorter { shares, own: Intake::of(cx, interface), theirs: Intake::new(cx), census: Census::default() };
+    if let Some(crossings) = Crossings::of(cx, &sorter, packets) {
+        return crossed(cx, crossings, sorter, packets, verdicts);
+    }
+    each::frame(packets, |place, packet| verdicts[place] = sorter.sort(packet));
+    (Outcome::Each, sorter.finish())
+}
+
+/// Takes frames in one by one, where they belong.
+pub(super) struct Sorter<'a> {
+    pub(super) shares: &'a SubInterfaces,
+    own: Intake<'a>,
+    theirs: Intake<'a>,
+    census: Census,
+}
+
+impl Sorter<'_> {
+    /// Counts a frame and says where it goes.
+    #[inline(always)]
+    fn sort(&mut self, packet: &mut Pkt) -> Verdict {
         if packet.data().first().is_some_and(|first| first & 1 != 0) || packet.is_chained() {
-            census.take(packet);
+            self.census.take(packet);
         } else {
-            census.bytes += packet.len() as u64;
+            self.census.bytes += packet.len() as u64;
         }
-        verdicts[place] = match share_of(shares, packet) {
-            Ok(Some(index)) => theirs.take_tagged(index, packet),
-            Ok(None) => own.decide(packet),
+        match share_of(self.shares, packet) {
+            Ok(Some(index)) => self.theirs.take_tagged(index, packet),
+            Ok(None) => self.own.decide(packet),
             Err(reason) => Verdict::drop(reason),
-        };
-    });
-    theirs.finish();
-    (Outcome::Each, census)
+        }
+    }
+
+    /// The same where it is not the usual case.
+    #[inline(never)]
+    pub(super) fn sort_odd(&mut self, packet: &mut Pkt) -> Verdict {
+        self.sort(packet)
+    }
+
+    /// The end of a vector: what the frames were.
+    pub(super) fn finish(mut self) -> Census {
+        self.theirs.finish();
+        self.census
+    }
 }
 
 /// The sub-interface that a frame's tags say; `None` when it has none, or one that says a priority only.
 #[inline(always)]
-fn share_of(shares: &SubInterfaces, packet: &Pkt) -> Result<Option<u32>, DropReason> {
+pub(super) fn share_of(shares: &SubInterfaces, packet: &Pkt) -> Result<Option<u32>, DropReason> {
     let Some(&[.., a, b, control, vlan, c, d]) = packet.data().first_chunk::<TAGGED>() else { return share_of_odd(shares, packet) };
     let (outer, inner) = (EtherType(u16::from_be_bytes([a, b])), EtherType(u16::from_be_bytes([c, d])));
     if !outer.is_tag() {
@@ -54,7 +82,7 @@ fn share_of(shares: &SubInterfaces, packet: &Pkt) -> Result<Option<u32>, DropRea
 }
 
 /// Bytes of an Ethernet header with a tag.
-const TAGGED: usize = ETHERNET + TAG_LEN;
+pub(super) const TAGGED: usize = ETHERNET + TAG_LEN;
 
 /// A short frame, one with several tags, or one of VLAN 0.
 #[inline(never)]

@@ -6,10 +6,9 @@
 
 use std::cell::RefCell;
 
-use ipnet::Ipv4Net;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
-use weir_graph::{DropReason, TraceRequest};
+use weir_graph::DropReason;
 use weir_wire::build::{self, Ends, Ends6};
 use weir_wire::{ArpPacket, IcmpHeader, IpProtocol, Ipv6Header, MacAddr, checksum, ipv6};
 
@@ -18,12 +17,12 @@ use crate::ip6::{piece, udp6, with_extensions};
 use crate::nd;
 use crate::rig::*;
 
-fn router() -> Router {
+pub(crate) fn router() -> Router {
     Router::new(Setup { mtu: 300, chunks: 16_384, ..Setup::default() })
 }
 
 /// Frames that reach every node.
-fn seeds() -> Vec<Vec<u8>> {
+pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let udp = |destination| build::udp4(&through(destination), &[3; 12]);
     let arp = |operation, target| {
         build::arp(MacAddr::BROADCAST, &ArpPacket::new(operation, their_mac(1, 7), ip("10.0.1.7"), MacAddr::ZERO, ip(target)))
@@ -78,7 +77,7 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 /// The frame with the checksum of the IPv4 header or the ICMPv6 message made right, as far as there is one.
-fn mended(frame: &[u8]) -> Vec<u8> {
+pub(crate) fn mended(frame: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     if frame.get(12..14) == Some(&[0x86, 0xdd]) {
         mend6(&mut frame);
@@ -113,7 +112,7 @@ fn endure(router: &mut Router, frames: &[Vec<u8>]) {
 }
 
 /// Nothing waits, every packet is back.
-fn finish(mut router: Router) {
+pub(crate) fn finish(mut router: Router) {
     router.give_up(DropReason::Stopped);
     assert_eq!(router.graph.held(), 0);
     assert_eq!(router.pool.usage().free + router.cache.held(), router.pool.chunks());
@@ -146,72 +145,6 @@ fn every_byte_overwritten() {
         endure(&mut router, &frames);
     }
     finish(router);
-}
-
-/// What eth-input does in one pass for plain packets, and what the nodes do one after the other while packets are
-/// followed: the same frames, drops and counters, whatever comes.
-#[test]
-fn one_pass_does_what_the_nodes_do() {
-    alike(router(), router());
-}
-
-/// The same by a table so large that lookups are made in steps.
-#[test]
-fn one_pass_in_steps_does_what_the_nodes_do() {
-    let large = || {
-        let mut router = router();
-        let mut prefixes = (0..1 << 16).map(|n: u32| Ipv4Net::new((0x6400_0000 | n << 8).into(), 24).unwrap());
-        while router.fib.fib().small().is_some() {
-            router.fib.insert(prefixes.next().unwrap(), 1).unwrap();
-        }
-        // Longer than /24, so that a lookup has a step more.
-        let east = router.fib.get("192.168.0.0/16".parse().unwrap()).unwrap();
-        router.fib.insert("192.168.7.8/30".parse().unwrap(), east).unwrap();
-        router
-    };
-    alike(large(), large());
-}
-
-fn alike(mut straight: Router, mut followed: Router) {
-    followed.graph.trace(Some(TraceRequest { node: None, interface: None, count: u32::MAX }));
-    let calls = |router: &Router, node| router.graph.find(node).map(|node| router.graph.counters().nodes[node].packets.get());
-    let mut padded = build::udp4(&through("10.0.2.2"), &[3; 12]);
-    padded.extend([0; 6]);
-    let mut padded6 = udp6("2001:db8:a::1");
-    padded6.extend([0; 6]);
-    let deep = build::udp4(&through("192.168.7.9"), &[3; 12]);
-    // A vector of its own: everything else comes one by one, or what a node does later would be in another order.
-    let many: Vec<_> = (0..200u8).map(|n| build::udp4(&through(&format!("192.168.{}.9", n % 11)), &[n; 12])).collect();
-    straight.send(WEST, &many[0]);
-    followed.send(WEST, &many[0]);
-    assert_eq!(straight.send_all(WEST, &many), followed.send_all(WEST, &many));
-    for seed in seeds().into_iter().chain([padded, padded6, deep]) {
-        for place in 0..seed.len().min(56) {
-            for byte in [seed[place] & 1, seed[place] ^ 1, !seed[place]] {
-                let mut frame = seed.clone();
-                frame[place] = byte;
-                for frame in [mended(&frame), frame] {
-                    let both = [&mut straight, &mut followed].map(|router| router.send(WEST, &frame));
-                    assert_eq!(both[0], both[1], "{frame:02x?}");
-                    let both = [&mut straight, &mut followed].map(|router| router.events());
-                    assert_eq!(both[0], both[1], "{frame:02x?}");
-                    straight.now += SECOND / 100;
-                    followed.now += SECOND / 100;
-                }
-            }
-        }
-    }
-    assert_eq!(straight.drops(), followed.drops());
-    for index in [WEST, EAST, SOUTH] {
-        let [one, other] = [&straight, &followed].map(|router| &router.interface(index).counters);
-        assert_eq!((one.rx(), one.tx()), (other.rx(), other.tx()));
-    }
-    for node in ["eth-input", "ip4-input", "ip4-lookup", "ip4-local", "icmp4-error", "ip6-input", "ip6-lookup", "ip6-local", "icmp6-error"]
-    {
-        assert_eq!(calls(&straight, node), calls(&followed, node), "{node}");
-    }
-    finish(straight);
-    finish(followed);
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod ip6;
 mod jumbo;
 mod mpls;
 mod nd;
+mod one_pass;
 mod pseudowire;
 mod reasons;
 mod rig;

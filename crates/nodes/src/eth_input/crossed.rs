@@ -1,0 +1,195 @@
+//! Frames of cross-connected sub-interfaces in eth-input's pass, the work of sub-interface-output done there: a tag goes,
+//! the far side's takes its place, and the frame leaves by the far side's parent. Nothing of it moves.
+//!
+//! Only what is usual on both sides: each has one tag that its frames lose on the way in and get on the way out, and
+//! nothing lies in between. All else goes the way of other sub-interfaces (`shared.rs`). A trunk has many of them, so
+//! what is known of a few is kept for the frames of the vector that follow.
+
+use std::hint::cold_path;
+
+use weir_buf::Pkt;
+use weir_graph::{Cx, Outcome, Verdict};
+use weir_port::interface::{Feature, Input, Interface, Output};
+use weir_port::sub_interface::{SubInterface, TagStack};
+use weir_wire::EtherType;
+use weir_wire::vlan::{TAG_AT, TAG_LEN};
+
+use super::shared::{Sorter, TAGGED, share_of};
+use super::{Census, ETHERNET};
+use crate::interface_input::SUB_INTERFACE_OUTPUT;
+use crate::ip4_lookup::Exits;
+use crate::{Tables, each, ip4_straight};
+
+/// The bits of a tag that stay on the way across, the priority (IEEE 802.1Q clause 6.9.3), and those that tell nothing about whose
+/// the frame is: these and the drop eligibility. Tags are read as words in little-endian order.
+const PRIORITY: u32 = 0x00e0_0000;
+const NOT_ASKED: u32 = 0x00f0_0000;
+
+/// One sub-interface and its far side, and what went across so far.
+#[derive(Clone, Copy)]
+struct Crossing<'a> {
+    /// The tag of its frames.
+    tag: u32,
+    /// The far side's.
+    far_tag: u32,
+    interface: &'a Interface,
+    far: &'a Interface,
+    /// What the frames leave by.
+    parent: u32,
+    /// The longest frame that the far side takes, with a tag.
+    longest: usize,
+    packets: u64,
+    bytes: u64,
+}
+
+impl<'a> Crossing<'a> {
+    /// For frames that begin as this one, which is of the interface `index`.
+    #[inline(never)]
+    fn of(tables: &'a Tables, index: u32, packet: &Pkt) -> Option<Crossing<'a>> {
+        let interface = tables.interface(index).filter(|interface| ip4_straight::is_open(interface.features))?;
+        let Input::CrossConnect(out) = interface.input else { return None };
+        let far = tables.interface(out).filter(|far| far.can_send && far.output == Output::SubInterface)?;
+        if far.features.has(Feature::AclOut) {
+            return None;
+        }
+        only_tag(interface.sub_interface.as_ref()?)?;
+        let SubInterface { parent, .. } = far.sub_interface.as_ref()?;
+        let far_tag = only_tag(far.sub_interface.as_ref()?)?;
+        let (tag, below) = tag_of(packet.data().first_chunk()?);
+        if below.is_tag() {
+            return None;
+        }
+        let longest = far.mtu as usize + ETHERNET + TAG_LEN;
+        Some(Crossing { tag: tag & !NOT_ASKED, far_tag, interface, far, parent: *parent, longest, packets: 0, bytes: 0 })
+    }
+
+    /// Takes a frame across, if it is one of its own and usual; where it leaves.
+    #[inline(always)]
+    fn take(&mut self, packet: &mut Pkt) -> Option<u32> {
+        let (len, chained) = (packet.len(), packet.is_chained());
+        let frame = packet.data_mut().first_chunk_mut::<TAGGED>()?;
+        let (tag, below) = tag_of(frame);
+        let usual = (tag & !NOT_ASKED == self.tag) & !below.is_tag() & (frame[0] & 1 == 0) & !chained & (len <= self.longest);
+        if !usual {
+            return None;
+        }
+        frame[TAG_AT..TAG_AT + TAG_LEN].copy_from_slice(&(self.far_tag | tag & PRIORITY).to_le_bytes());
+        packet.set_interface(self.interface.index);
+        packet.set_aux(self.parent);
+        self.packets += 1;
+        self.bytes += len as u64;
+        Some(self.parent)
+    }
+
+    /// Counts on both sides what went across.
+    fn finish(&self, worker: usize) {
+        if let Some(counters) = self.interface.counters.of(worker) {
+            counters.rx.add(self.packets, self.bytes, 0, 0);
+        }
+        if let Some(counters) = self.far.counters.of(worker) {
+            counters.tx.add(self.packets, self.bytes, 0, 0);
+        }
+    }
+}
+
+/// The one tag that frames of a sub-interface lose on the way in and get on the way out, if that is all.
+fn only_tag(sub_interface: &SubInterface) -> Option<u32> {
+    let (input, output) = (&sub_interface.input, &sub_interface.output);
+    let plain = input.pop == 1 && input.push == TagStack::EMPTY && output.pop == 0;
+    output.push.as_bytes().try_into().ok().filter(|_| plain).map(u32::from_le_bytes)
+}
+
+/// The outer tag of a frame, and what stands behind it.
+#[inline(always)]
+fn tag_of(frame: &[u8; TAGGED]) -> (u32, EtherType) {
+    let [.., a, b, c, d, e, f] = *frame;
+    (u32::from_le_bytes([a, b, c, d]), EtherType(u16::from_be_bytes([e, f])))
+}
+
+/// Crossings that are kept: those met last, by the lowest bits of their VLANs.
+const KEPT: usize = 8;
+
+/// The crossings of a vector.
+pub(super) struct Crossings<'a> {
+    tables: &'a Tables,
+    kept: [Option<Crossing<'a>>; KEPT],
+    /// Of frames that went across by others than those.
+    bytes: u64,
+    worker: usize,
+}
+
+impl<'a> Crossings<'a> {
+    /// When the first frame of a vector is one that goes across here.
+    #[inline(always)]
+    pub(super) fn of(cx: &Cx<'a, Tables>, sorter: &Sorter<'_>, packets: &[Pkt]) -> Option<Crossings<'a>> {
+        if cx.is_traced() || cx.world.inner_taps {
+            return None;
+        }
+        let mut crossings = Crossings { tables: cx.world, kept: [None; KEPT], bytes: 0, worker: cx.worker };
+        crossings.learn(sorter, packets.first()?).then_some(crossings)
+    }
+
+    fn place(packet: &Pkt) -> usize {
+        packet.data().get(TAG_AT + 3).map_or(0, |vlan| usize::from(*vlan) % KEPT)
+    }
+
+    /// Keeps the crossing of a frame in the place of another, if it has one.
+    fn learn(&mut self, sorter: &Sorter<'_>, packet: &Pkt) -> bool {
+        let Ok(Some(index)) = share_of(sorter.shares, packet) else { return false };
+        let Some(crossing) = Crossing::of(self.tables, index, packet) else { return false };
+        if let Some(before) = self.kept[Crossings::place(packet)].replace(crossing) {
+            before.finish(self.worker);
+            self.bytes += before.bytes;
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn take(&mut self, packet: &mut Pkt) -> Option<u32> {
+        self.kept[Crossings::place(packet)].as_mut()?.take(packet)
+    }
+
+    /// Counts what went across; the bytes of it.
+    fn finish(self) -> u64 {
+        let kept = self.kept.iter().flatten();
+        kept.fold(self.bytes, |bytes, crossing| {
+            crossing.finish(self.worker);
+            bytes + crossing.bytes
+        })
+    }
+
+    /// Takes the first frame of a crossing, in its order with those that follow.
+    #[inline(never)]
+    fn take_new(&mut self, sorter: &Sorter<'_>, packet: &mut Pkt) -> Option<u32> {
+        if self.learn(sorter, packet) { self.take(packet) } else { None }
+    }
+}
+
+/// The pass.
+#[inline(always)]
+pub(super) fn crossed(
+    cx: &mut Cx<'_, Tables>,
+    mut crossings: Crossings<'_>,
+    mut sorter: Sorter<'_>,
+    packets: &mut [Pkt],
+    verdicts: &mut [Verdict],
+) -> (Outcome, Census) {
+    let (mut exits, mut others) = (Exits::default(), 0);
+    verdicts.fill(Verdict::OUT);
+    each::frame(packets, |place, packet| {
+        if let Some(out) = crossings.take(packet) {
+            return exits.note(out);
+        }
+        cold_path();
+        if let Some(out) = crossings.take_new(&sorter, packet) {
+            return exits.note(out);
+        }
+        others += 1;
+        verdicts[place] = sorter.sort_odd(packet);
+        exits.odd |= verdicts[place] != Verdict::OUT;
+        exits.note(packet.aux());
+    });
+    cx.did_for(SUB_INTERFACE_OUTPUT, packets.len() - others);
+    let census = sorter.finish();
+    (exits.outcome(), Census { bytes: census.bytes + crossings.finish(), ..census })
+}

@@ -1,0 +1,127 @@
+//! What eth-input does in one pass for usual packets, and what the nodes do one after the other while packets are
+//! followed: the same frames, drops and counters, whatever comes.
+
+use ipnet::Ipv4Net;
+use weir_graph::TraceRequest;
+use weir_port::interface::Input;
+use weir_port::sub_interface::SubInterface;
+use weir_wire::build;
+
+use crate::hostile::{self, finish, mended};
+use crate::ip6::udp6;
+use crate::rig::*;
+use crate::vlan::{AD, Q, dot1q, double, loose, tagged};
+
+/// Frames of the usual kind go in as a vector; broken in every byte of their headers, one by one, or what a node does later
+/// would be in another order.
+fn alike(make: impl Fn() -> Router, port: u32, usual: &[Vec<u8>], seeds: &[Vec<u8>]) {
+    let [mut straight, mut followed] = [make(), make()];
+    followed.graph.trace(Some(TraceRequest { node: None, interface: None, count: u32::MAX }));
+    for frames in [&usual[..1], usual] {
+        let mut both = [&mut straight, &mut followed].map(|router| router.send_all(port, frames));
+        // Which interface sends first says nothing.
+        both.iter_mut().for_each(|sent| sent.sort_by_key(|sent| sent.0));
+        assert!(both[0] == both[1], "{} frames and {}", both[0].len(), both[1].len());
+    }
+    for seed in usual[..1].iter().chain(seeds) {
+        for place in 0..seed.len().min(56) {
+            for byte in [seed[place] & 1, seed[place] ^ 1, !seed[place]] {
+                let mut frame = seed.clone();
+                frame[place] = byte;
+                for frame in [mended(&frame), frame] {
+                    let both = [&mut straight, &mut followed].map(|router| router.send(port, &frame));
+                    assert_eq!(both[0], both[1], "{frame:02x?}");
+                    let both = [&mut straight, &mut followed].map(|router| router.events());
+                    assert_eq!(both[0], both[1], "{frame:02x?}");
+                    straight.now += SECOND / 100;
+                    followed.now += SECOND / 100;
+                }
+            }
+        }
+        for len in 0..seed.len() {
+            let both = [&mut straight, &mut followed].map(|router| router.send(port, &seed[..len]));
+            assert_eq!(both[0], both[1], "{len} bytes of {seed:02x?}");
+        }
+    }
+    counted_alike(&straight, &followed);
+    finish(straight);
+    finish(followed);
+}
+
+fn counted_alike(straight: &Router, followed: &Router) {
+    assert_eq!(straight.drops(), followed.drops());
+    for (one, other) in straight.tables.interfaces.iter().flatten().zip(followed.tables.interfaces.iter().flatten()) {
+        let [one, other] = [one, other].map(|entry| (&entry.interface.name, entry.interface.counters.rx(), entry.interface.counters.tx()));
+        assert_eq!(one, other);
+    }
+    let packets = |router: &Router| router.graph.counters().nodes.iter().map(|node| node.packets.get()).collect::<Vec<_>>();
+    for ((spec, one), other) in straight.graph.specs().iter().zip(packets(straight)).zip(packets(followed)) {
+        assert_eq!(one, other, "{}", spec.name);
+    }
+}
+
+/// Plain packets that are routed, and everything that is not plain.
+fn routed() -> [Vec<Vec<u8>>; 2] {
+    let mut padded = build::udp4(&through("10.0.2.2"), &[3; 12]);
+    padded.extend([0; 6]);
+    let mut padded6 = udp6("2001:db8:a::1");
+    padded6.extend([0; 6]);
+    let deep = build::udp4(&through("192.168.7.9"), &[3; 12]);
+    let usual = (0..200u8).map(|n| build::udp4(&through(&format!("192.168.{}.9", n % 11)), &[n; 12]));
+    [usual.collect(), hostile::seeds().into_iter().chain([padded, padded6, deep]).collect()]
+}
+
+#[test]
+fn routed_by_a_small_table() {
+    let [usual, seeds] = routed();
+    alike(hostile::router, WEST, &usual, &seeds);
+}
+
+/// The same by a table so large that lookups are made in steps.
+#[test]
+fn routed_by_a_large_table() {
+    let [usual, seeds] = routed();
+    let large = || {
+        let mut router = hostile::router();
+        let mut prefixes = (0..1 << 16).map(|n: u32| Ipv4Net::new((0x6400_0000 | n << 8).into(), 24).unwrap());
+        while router.fib.fib().small().is_some() {
+            router.fib.insert(prefixes.next().unwrap(), 1).unwrap();
+        }
+        // Longer than /24, so that a lookup has a step more.
+        let east = router.fib.get("192.168.0.0/16".parse().unwrap()).unwrap();
+        router.fib.insert("192.168.7.8/30".parse().unwrap(), east).unwrap();
+        router
+    };
+    alike(large, WEST, &usual, &seeds);
+}
+
+/// A trunk of cross-connected sub-interfaces among others.
+#[test]
+fn across_from_tag_to_tag() {
+    let subs = [
+        (WEST, dot1q(100), Some(1)),
+        (EAST, dot1q(200), Some(0)),
+        (WEST, dot1q(101), Some(3)),
+        (SOUTH, loose(double(true, 7, 8)), Some(2)),
+        (WEST, dot1q(108), Some(5)),
+        (SOUTH, dot1q(9), Some(4)),
+        (WEST, loose(dot1q(102)), Some(7)),
+        (EAST, dot1q(4000), Some(6)),
+        (WEST, double(false, 102, 5), Some(1)),
+        (WEST, dot1q(103), None),
+    ];
+    let trunk = || {
+        let mut router = hostile::router();
+        let first = router.tables.interfaces.len().max(20) as u32;
+        let input = |far: Option<u32>| far.map_or(Input::Unused, |far| Input::CrossConnect(first + far));
+        let subs = subs.map(|(parent, encapsulation, far)| (SubInterface::new(parent, encapsulation), input(far)));
+        router.add_sub_interfaces(&subs);
+        router.change(first + 5, |far| far.mtu = 60);
+        router
+    };
+    let frame = |payload: usize| build::udp4(&through("10.0.2.2"), &vec![7; payload]);
+    let usual: Vec<_> = (0..250).map(|n| tagged(&frame(n % 40), &[(Q, [100, 102, 108, 100, 103][n % 5])])).collect();
+    let tags: [&[_]; 7] = [&[(Q, 100)], &[(Q, 101)], &[(Q, 108)], &[(Q, 102)], &[(Q, 102), (Q, 5)], &[(Q, 102), (Q, 6)], &[(AD, 100)]];
+    let seeds = tags.map(|tags| tagged(&frame(12), tags)).into_iter().chain([frame(12), tagged(&frame(280), &[(Q, 100)])]);
+    alike(trunk, WEST, &usual, &seeds.collect::<Vec<_>>());
+}
