@@ -89,7 +89,10 @@ pub use router::{Clear, Cleared, Router};
 pub use runtime::{DropCounter, Errors, IdleMode, NodeRuntime, Runtime, Severity, Totals, WorkerRuntime};
 pub use server::{Server, ServerHandle};
 pub use settings::{Limits, ServerSettings, TcpListen, Tls, Token};
-pub use sflow::{Sflow, SflowCollector, SflowDirection, SflowEncoding, SflowInterface, SflowSettings, SflowWorker};
+pub use sflow::{
+    Sflow, SflowCollector, SflowDirection, SflowDiscovery, SflowDrop, SflowEncoding, SflowInterface, SflowKernel, SflowSettings,
+    SflowShare, SflowWorker,
+};
 pub use socket::ServeError;
 pub use summary::{BufferPool, Buffers, Family, FibSummary, FibTable, RouteCount};
 pub use time::{NotATime, Timestamp};

@@ -4,7 +4,7 @@
 //! agent reads the ring and *sends* it in a datagram to every collector. Counters count since the
 //! router started.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,12 @@ pub struct Sflow {
     pub agent: Option<IpAddr>,
     /// Where datagrams go.
     pub collectors: Vec<SflowCollector>,
+    /// The domain that announces more of them, if one is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discovery: Option<SflowDiscovery>,
+    /// What goes through the kernel, too, if anything is to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<SflowKernel>,
     /// What each worker sampled.
     pub workers: Vec<SflowWorker>,
     /// The sampled interfaces.
@@ -29,6 +35,8 @@ pub struct Sflow {
     pub samples_lost: u64,
     /// Samples sent without an output: what became of their packets was not known in time.
     pub samples_incomplete: u64,
+    /// Packets that were dropped, by interface, node and reason.
+    pub drops: Vec<SflowDrop>,
     /// Discarded packets that were told.
     pub discards_sent: u64,
     /// Discarded packets that were not told: beyond the limit, or without room. Exact.
@@ -70,6 +78,10 @@ pub struct SflowSettings {
     pub datagram_bytes: u32,
     /// Tells several agents with one address apart.
     pub agent_sub_id: u32,
+    /// Whether interfaces are told by the numbers of the Linux interfaces that they are paired with.
+    pub os_index: bool,
+    /// With that, what is added to the numbers of interfaces that are not paired.
+    pub if_offset: u32,
 }
 
 /// Which packets of an interface are sampled.
@@ -116,10 +128,28 @@ impl std::fmt::Display for SflowEncoding {
 /// One collector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SflowCollector {
-    /// Its address.
-    pub address: IpAddr,
+    /// Its address or its name, as it is configured or announced.
+    pub host: String,
+    /// Its address; absent while its name is not looked up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
     /// Its UDP port.
     pub port: u16,
+    /// The network namespace that it is reached from, if not the router's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The address that datagrams come from, if it is not the kernel's choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<IpAddr>,
+    /// The class of the datagrams.
+    pub dscp: u8,
+    /// The Linux device that they leave by, if it is not the kernel's choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dev: Option<String>,
+    /// Whether discarded packets are told to it.
+    pub drops: bool,
+    /// Whether it is there because a domain announces it.
+    pub announced: bool,
     /// Datagrams that the kernel took for it.
     pub sent: u64,
     /// Datagrams that the kernel refused, or that came back refused.
@@ -127,6 +157,69 @@ pub struct SflowCollector {
     /// The last refusal, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+}
+
+impl SflowCollector {
+    /// Where it is, in one word; with its namespace if it has one.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let known = self.host.parse::<IpAddr>();
+        let place = known.map_or_else(|_| format!("{}:{}", self.host, self.port), |it| SocketAddr::new(it, self.port).to_string());
+        self.namespace.as_ref().map_or(place.clone(), |namespace| format!("{place}%{namespace}"))
+    }
+}
+
+/// A domain that announces collectors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SflowDiscovery {
+    /// Which one; those that the machine's resolver searches when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+    /// Why nothing could be found out, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+/// What goes through the kernel, for hsflowd.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SflowKernel {
+    /// The group that samples of received packets carry.
+    pub group: u32,
+    /// The group that samples of sent packets carry.
+    pub egress_group: u32,
+    /// The network namespace of who listens, if not the router's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Packet samples that were sent.
+    pub samples: u64,
+    /// Alerts of dropped packets that were sent.
+    pub drops: u64,
+    /// Reports of counters and of the router's state that were sent.
+    pub reports: u64,
+    /// Messages that the kernel did not take.
+    pub failed: u64,
+    /// Why not everything goes, in sentences.
+    pub lacking: Vec<String>,
+}
+
+/// Packets that were dropped for one reason by one node, of one interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SflowDrop {
+    /// The interface that they came in by; absent for packets that the router made itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// The node that dropped them.
+    pub node: String,
+    /// Why: the reason's name in the table of drop reasons.
+    pub reason: String,
+    /// The reason's number in sFlow's table.
+    pub code: u32,
+    /// The reason's name there.
+    pub standard: String,
+    /// How many were dropped since the router started.
+    pub dropped: u64,
+    /// How many of them were told.
+    pub told: u64,
 }
 
 /// The samples of one worker.
@@ -149,12 +242,31 @@ pub struct SflowInterface {
     pub interface: String,
     /// Its ifIndex.
     pub index: u32,
+    /// The number by which datagrams tell it.
+    pub told_index: u32,
     /// One packet in this many is sampled; 0 = none.
     pub sampling_rate: u32,
     /// Which of its packets.
     pub direction: SflowDirection,
+    /// Bytes of each sampled packet that are reported.
+    pub header_bytes: u32,
+    /// Seconds between two reports of its counters; 0 = never.
+    pub polling_interval: u32,
     /// Packets that could have been sampled: the sample pool.
     pub pool: u64,
-    /// Samples taken of them.
+    /// Samples sent of them.
+    pub samples: u64,
+    /// Both by worker.
+    pub workers: Vec<SflowShare>,
+}
+
+/// What one worker sampled on an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SflowShare {
+    /// The worker's number, from 0.
+    pub worker: u32,
+    /// Packets that could have been sampled.
+    pub pool: u64,
+    /// Samples sent of them.
     pub samples: u64,
 }

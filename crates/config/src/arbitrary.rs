@@ -19,10 +19,8 @@ use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, R
 use crate::mpls::{DEFAULT_TABLE, LabelEntry, TtlMode};
 use crate::pseudowire::{Pseudowire, PseudowireType};
 use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256};
-use crate::settings::{
-    Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Role, SflowDirection, SflowEncoding, SflowInterface, Tls,
-    Token,
-};
+use crate::settings::{History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Role, Tls, Token};
+use crate::sflow::{Collector, DnsSd, Psample, SflowDirection, SflowEncoding, SflowInterface};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
 use crate::vxlan::Vxlan;
 
@@ -560,10 +558,15 @@ impl Dice {
         sflow.direction = [SflowDirection::Rx, SflowDirection::Tx, SflowDirection::Both][usize::from(other / 2 % 3)];
         sflow.drop_limit = u32::from(other / 8 % 2) * 100;
         let collector = |last: u8| Collector {
-            address: Ipv4Addr::new(127, 9, 9, last).into(),
-            port: 6343 + u16::from(last),
             drops: !other.is_multiple_of(3),
+            dscp: last * 8,
+            source: (last == 1).then_some(Ipv4Addr::LOCALHOST.into()),
+            ..Collector::at(Ipv4Addr::new(127, 9, 9, last).into(), 6343 + u16::from(last))
         };
+        // Nobody looks anything up, and no namespace is entered: names end in `invalid` (RFC 2606).
+        sflow.dns_sd = other.is_multiple_of(7).then(|| DnsSd { domain: Some("weir.invalid".to_owned()) });
+        sflow.psample = other.is_multiple_of(4).then(|| Psample { group: 1 + u32::from(other % 3), egress_group: 9, namespace: None });
+        sflow.os_index = other.is_multiple_of(2) && sflow.encoding == SflowEncoding::Expanded;
         sflow.collectors = (0..self.setting(5) % 3).map(collector).collect();
         if let Some(name) = config.interfaces.iter().find(|(_, interface)| interface.sflow).map(|(name, _)| name.clone()) {
             let rate = SflowInterface { sampling_rate: Some(u32::from(other)), ..SflowInterface::default() };

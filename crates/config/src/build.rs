@@ -22,7 +22,8 @@ use crate::model::{Config, Interface, NeighborKey, Path, RouteKey, RouterAdverti
 use crate::mpls::{DEFAULT_TABLE, LabelEntry, TtlMode};
 use crate::pseudowire::Pseudowire;
 use crate::scalar::{MacAddr, decimal};
-use crate::settings::{Api, Buffers, Collector, History, Listen, Logging, Metrics, Sflow, SflowInterface, Tls, Token, Workers};
+use crate::settings::{Api, Buffers, History, Listen, Logging, Metrics, Tls, Token, Workers};
+use crate::sflow::{Collector, DnsSd, Psample, Sflow, SflowInterface};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
 use crate::tree::{Content, Node};
 use crate::value;
@@ -536,7 +537,11 @@ fn sflow(node: &Node<'_>) -> Sflow {
         agent: parsed(node, "agent"),
         agent_sub_id: number(node, "agent-sub-id").unwrap_or(default.agent_sub_id),
         datagram_bytes: number(node, "datagram-bytes").unwrap_or(default.datagram_bytes),
+        os_index: truth(node, "osIndex").unwrap_or(default.os_index),
+        if_offset: number(node, "ifOffset").unwrap_or(default.if_offset),
         collectors: items(node, "collectors").filter_map(|(_, node)| collector(node)).collect(),
+        dns_sd: node.value("dns-sd").map(|node| DnsSd { domain: text(node, "domain") }),
+        psample: node.value("psample").map(psample),
         interfaces: named(node, "interfaces", sflow_interface),
     }
 }
@@ -547,12 +552,30 @@ fn sflow_interface(node: &Node<'_>) -> SflowInterface {
         polling_interval: number(node, "polling-interval"),
         header_bytes: number(node, "header-bytes"),
         direction: word(node, "direction"),
+        os_index: number(node, "osIndex"),
+    }
+}
+
+fn psample(node: &Node<'_>) -> Psample {
+    let default = Psample::default();
+    Psample {
+        group: number(node, "group").unwrap_or(default.group),
+        egress_group: number(node, "egress-group").unwrap_or(default.egress_group),
+        namespace: text(node, "namespace"),
     }
 }
 
 fn collector(node: &Node<'_>) -> Option<Collector> {
     let port = number(node, "port").unwrap_or(Collector::default_port());
-    Some(Collector { address: parsed(node, "address")?, port, drops: truth(node, "drops").unwrap_or(Collector::default_drops()) })
+    Some(Collector {
+        address: parsed(node, "address")?,
+        port,
+        drops: truth(node, "drops").unwrap_or(Collector::default_drops()),
+        namespace: text(node, "namespace"),
+        source: parsed(node, "source"),
+        dscp: number(node, "dscp").unwrap_or_default(),
+        dev: text(node, "dev"),
+    })
 }
 
 fn workers(node: &Node<'_>) -> Workers {

@@ -123,7 +123,8 @@ fn identity(path: &str) -> &'static [&'static str] {
         "bridgedomains.*.arp-entries[]" => &["address"],
         "mpls.labels[]" => &["label"],
         "routes[].via[]" | "mpls.labels[].via[]" | "pseudowires.*.via[]" => &["next-hop", "interface", "next-hop-table"],
-        "sflow.collectors[]" | "api.listen[]" => &["address", "port"],
+        "sflow.collectors[]" => &["address", "port", "namespace", "dev"],
+        "api.listen[]" => &["address", "port"],
         _ => &["name"],
     }
 }

@@ -61,6 +61,12 @@ pub(crate) enum Kind {
     Neighbor,
     /// An IPv4 or IPv6 address.
     Ip,
+    /// A host by address or by name.
+    Host,
+    /// A name in the DNS.
+    HostName,
+    /// The name of a network namespace.
+    NamespaceName,
     /// An IPv4 or IPv6 address to listen on, also "any".
     ListenAddress,
     /// The name of a Unix group.
@@ -180,9 +186,9 @@ const fn lacks(path: &'static str) -> Key {
 }
 
 use Kind::{
-    AccessListName, AddressRange, AnyPrefix, File, InterfaceName, Ip, LinuxName, List, ListenAddress, Mac, MemifSocket, Named, Neighbor,
-    Octets, OwnAddress, PortRange, Ports, PowerOfTwo, Prefix, Protocol, Scope, Secret, Section, Sha256, TableName, Text, Truth, UnicastMac,
-    UnixGroup, Via, VrfName, Whole, Word,
+    AccessListName, AddressRange, AnyPrefix, File, Host, HostName, InterfaceName, Ip, LinuxName, List, ListenAddress, Mac, MemifSocket,
+    Named, NamespaceName, Neighbor, Octets, OwnAddress, PortRange, Ports, PowerOfTwo, Prefix, Protocol, Scope, Secret, Section, Sha256,
+    TableName, Text, Truth, UnicastMac, UnixGroup, Via, VrfName, Whole, Word,
 };
 
 const LINUX: &[&str] = &["af-xdp", "tap"];
@@ -372,20 +378,33 @@ pub(crate) static KEYS: &[Key] = &[
     key("sflow.direction", Word(&["rx", "tx", "both"]), "rx", "both", "Which packets of a sampled interface are sampled: those that come in, those that go out, or both."),
     key("sflow.drop-limit", Whole(0, 100_000), "0", "100", "Discarded packets that are told a second at most, each with its reason (sFlow 0:5); 0 = none."),
     key("sflow.encoding", Word(&["expanded", "compact"]), "expanded", "compact", "The form of samples; `compact` needs interface indices below 2^24."),
-    key("sflow.agent", Ip, "", "192.0.2.1", "The address the agent goes by; the lowest own address when absent."),
+    key("sflow.agent", Ip, "", "192.0.2.1", "The address the agent goes by; when absent, one of its own, chosen as hsflowd does: global IPv4, private IPv4, global IPv6, unique local IPv6, IPv4 and IPv6 of sub-interfaces, link-local ones; of one sort that of the interface with the lowest number."),
     key("sflow.agent-sub-id", Whole(0, u32::MAX as u64), "0", "1", "Tells several agents with one address apart."),
     key("sflow.datagram-bytes", Whole(256, 8192), "1400", "8192", "The largest datagram that is sent, in bytes of UDP payload; at least 120 more than `header-bytes`."),
+    key("sflow.osIndex", Truth, "false", "true", "Whether datagrams tell interfaces by the numbers of the Linux interfaces that they are paired with, as `sflow.interfaces` says, or by the router's own."),
+    key("sflow.ifOffset", Whole(0, 1_000_000_000), "1000000000", "500000000", "With `osIndex`, what is added to the router's own number of an interface that is not paired, so that no Linux interface has it."),
     key("sflow.collectors", List(0, 16), "[]", "[{address: 192.0.2.9}]", "Where datagrams go, each to all of them."),
     key("sflow.collectors[]", Section, "", "{address: 192.0.2.9, port: 6343}", "One collector."),
-    key("sflow.collectors[].address", Ip, REQUIRED, "192.0.2.9", "Its address, IPv4 or IPv6."),
+    key("sflow.collectors[].address", Host, REQUIRED, "192.0.2.9", "Its address, IPv4 or IPv6, or its name, which is looked up until it is found."),
     key("sflow.collectors[].port", Whole(1, 65_535), "6343", "6344", "Its UDP port."),
+    key("sflow.collectors[].namespace", NamespaceName, "", "mgmt", "The network namespace that it is reached from, as `ip netns` names it; the router's own when absent."),
+    key("sflow.collectors[].source", Ip, "", "192.0.2.1", "The address that datagrams come from; the kernel's choice when absent."),
+    key("sflow.collectors[].dscp", Whole(0, 63), "0", "16", "The class of the datagrams."),
+    key("sflow.collectors[].dev", LinuxName, "", "vrf-mgmt", "The Linux device that datagrams leave by: a VRF's or any other."),
     key("sflow.collectors[].drops", Truth, "true", "false", "Whether discarded packets are told to it; some collectors lose what follows one in a datagram."),
+    key("sflow.dns-sd", Section, "", "{domain: example.net}", "Collectors that a domain announces as `_sflow._udp` (RFC 6763), beside those listed."),
+    key("sflow.dns-sd.domain", HostName, "", "example.net", "Which domain; those that the machine's resolver searches when absent."),
+    key("sflow.psample", Section, "", "{group: 3}", "Samples, counters and told drops also through the kernel, for hsflowd with its modules `psample`, `vpp` and `dropmon`."),
+    key("sflow.psample.group", Whole(1, u32::MAX as u64), "3", "1", "The group that samples of received packets carry."),
+    key("sflow.psample.egress-group", Whole(1, u32::MAX as u64), "4", "2", "The group that samples of sent packets carry."),
+    key("sflow.psample.namespace", NamespaceName, "", "mgmt", "The network namespace that hsflowd is in; the router's own when absent."),
     key("sflow.interfaces", Named(Names::Interface), "{}", "{xe0: {sampling-rate: 100}}", "Interfaces that are sampled in another way than said above, by name."),
     key("sflow.interfaces.*", Section, "", "{sampling-rate: 100}", "What is other than usual there."),
     key("sflow.interfaces.*.sampling-rate", Whole(0, u32::MAX as u64), "", "100", "One packet in this many is sampled there; 0 = none."),
     key("sflow.interfaces.*.polling-interval", Whole(0, 86_400), "", "60", "Seconds between two reports of its counters; 0 = never."),
     key("sflow.interfaces.*.header-bytes", Whole(1, 256), "", "64", "Bytes of each packet sampled there that are reported."),
     key("sflow.interfaces.*.direction", Word(&["rx", "tx", "both"]), "", "tx", "Which of its packets are sampled."),
+    key("sflow.interfaces.*.osIndex", Whole(1, 1_000_000_000), "", "7", "The number of the Linux interface that it is paired with."),
 
     key("vrfs", Named(Names::Vrf), "{}", "{red: {table: 10}}", "Routing tables beside the default one, each for IPv4 and IPv6, by name: a letter, then up to 31 letters, digits, `.`, `_`, `/` or `-`."),
     key("vrfs.*", Section, "", "{table: 10}", "One table."),
@@ -559,6 +578,9 @@ impl Kind {
             Self::OwnAddress => "an IPv4 or IPv6 address with its prefix length".into(),
             Self::Prefix => "an IPv4 or IPv6 prefix".into(),
             Self::Neighbor | Self::Ip | Self::ListenAddress => "an IPv4 or IPv6 address".into(),
+            Self::Host => "an IPv4 or IPv6 address or the name of a host".into(),
+            Self::HostName => "a name in the DNS".into(),
+            Self::NamespaceName => "the name of a network namespace".into(),
             Self::UnixGroup => "the name of a Unix group".into(),
             Self::AnyPrefix => "an address or a prefix".into(),
             Self::Scope => "`any`, an address, a prefix or the name of a prefix list".into(),
@@ -672,6 +694,8 @@ pub(crate) mod tests {
             "sflow.interfaces.*" => {
                 "interfaces: {xe0: {sflow: true}}\nsflow: {collectors: [{address: 192.0.2.9}], interfaces: {xe0: {KEY}}}".to_owned()
             }
+            // Sections that mean something when they are empty.
+            "sflow.dns-sd" | "sflow.psample" => format!("sflow: {{{}: {{KEY}}}}", &row.parent()["sflow.".len()..]),
             "sflow.collectors[]" => "sflow: {collectors: [{address: 192.0.2.9, KEY}]}".to_owned(),
             "pseudowires.*" => {
                 let more = if row.name() == "vlan" { "type: tagged, " } else { "" };

@@ -41,6 +41,7 @@ mod scalar;
 mod schema;
 mod semantics;
 mod settings;
+mod sflow;
 mod step;
 mod sub_interface;
 mod subnets;
@@ -67,12 +68,10 @@ pub use mpls::{DEFAULT_TABLE, LabelEntry, Mpls, TtlMode};
 pub use plan::{Plan, PlannedStep, plan};
 pub use pseudowire::{Pseudowire, PseudowireType};
 pub use reference::reference;
-pub use scalar::{Ipv4Range, MacAddr, NotAValue, PortRange, Sha256};
+pub use scalar::{Host, Ipv4Range, MacAddr, NotAValue, PortRange, Sha256};
 pub use schema::schema;
-pub use settings::{
-    Api, Buffers, Collector, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Logging, Metrics, Role, Sflow, SflowDirection,
-    SflowEncoding, SflowInterface, Tls, Token, Workers,
-};
+pub use settings::{Api, Buffers, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Logging, Metrics, Role, Tls, Token, Workers};
+pub use sflow::{Collector, DnsSd, Psample, Sflow, SflowDirection, SflowEncoding, SflowInterface};
 pub use step::{Phase, RestartChange, Step};
 pub use sub_interface::{Encapsulation, LAST_VLAN, SubInterface, TagRewrite};
 pub use subnets::{Subnets, link_local_subnet};

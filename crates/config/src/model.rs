@@ -22,7 +22,8 @@ use crate::device::Device;
 use crate::mpls::{Mpls, TtlMode};
 use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
-use crate::settings::{Api, Buffers, History, Logging, Sflow, Workers};
+use crate::settings::{Api, Buffers, History, Logging, Workers};
+use crate::sflow::Sflow;
 use crate::sub_interface::SubInterface;
 use crate::vxlan::Vxlan;
 use crate::written::Written;
@@ -128,14 +129,6 @@ impl Config {
     pub fn members_of<'a>(&'a self, bond: &'a str) -> impl Iterator<Item = (&'a str, &'a Interface)> {
         let members = self.interfaces.iter().filter(move |(_, interface)| interface.bond.as_deref() == Some(bond));
         members.map(|(name, interface)| (name.as_str(), interface))
-    }
-
-    /// The address the sFlow agent goes by: the one that is set, else the lowest own address, IPv4 before IPv6.
-    #[must_use]
-    pub fn sflow_agent(&self) -> Option<IpAddr> {
-        let addresses = self.interfaces.values().flat_map(|interface| &interface.addresses).map(IpNet::addr);
-        let own = || addresses.filter(|address| !is_link_local(*address)).min();
-        self.sflow.agent.or_else(own)
     }
 }
 

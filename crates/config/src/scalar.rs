@@ -7,7 +7,7 @@
 //! puts behind the text it quotes; they hold no place, because only the caller knows it.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,71 @@ impl fmt::Display for MacAddr {
 impl fmt::Debug for MacAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// A host, by its address or by its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Host {
+    /// By its address.
+    Address(IpAddr),
+    /// By its name, which is looked up when it is needed.
+    Name(String),
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Host {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        const WRONG: NotAValue = NotAValue("is neither an IP address nor the name of a host");
+        if let Ok(address) = text.parse::<IpAddr>() {
+            return if address.is_unspecified() { Err(NotAValue("is no one's address")) } else { Ok(Self::Address(address)) };
+        }
+        if is_host_name(text) { Ok(Self::Name(text.to_owned())) } else { Err(WRONG) }
+    }
+}
+
+/// Whether a text can be a host's or a domain's name: letters, digits and hyphens, 63 a label, 253 in all, and never
+/// like an address (RFC 1123 section 2.1).
+pub(crate) fn is_host_name(text: &str) -> bool {
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let last = name.rsplit('.').next().unwrap_or(name);
+    name.len() <= 253 && name.split('.').all(label) && !last.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+impl TryFrom<String> for Host {
+    type Error = NotAValue;
+
+    fn try_from(text: String) -> Result<Self, NotAValue> {
+        text.parse()
+    }
+}
+
+impl From<Host> for String {
+    fn from(host: Host) -> String {
+        host.to_string()
+    }
+}
+
+impl From<IpAddr> for Host {
+    fn from(address: IpAddr) -> Self {
+        Self::Address(address)
     }
 }
 

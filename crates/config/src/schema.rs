@@ -155,6 +155,8 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
         Kind::Protocol => number_or_text(255, "[a-z0-9-]{1,16}"),
         Kind::Ports => number_or_text(65_535, "[a-z0-9-]{1,24}( *- *[a-z0-9-]{0,24})?| *- *[a-z0-9-]{1,24}"),
         Kind::Octets => number_or_text(255, "any|[0-9]{0,3} *- *[0-9]{0,3}|[0-9]{1,3}"),
+        Kind::Host | Kind::HostName => text(254),
+        Kind::NamespaceName => text(255),
         Kind::UnixGroup => pattern("[A-Za-z_][A-Za-z0-9_.$-]{0,31}"),
         // A hash of decimal digits alone is a number to YAML, as is one like 12e34.
         Kind::Sha256 => object(json!({"anyOf": [pattern("[0-9A-Fa-f]{64}"), {"type": "number"}]})),

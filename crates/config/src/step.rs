@@ -11,6 +11,7 @@
 //! engine where it is done.
 
 mod display;
+mod sflow;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -24,7 +25,8 @@ use crate::model::{AdminState, Interface, RouteKey, RouterAdvertisements, Urpf, 
 use crate::mpls::LabelEntry;
 use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
-use crate::settings::{Api, Buffers, History, LogFormat, LogLevel, Sflow, Workers};
+use crate::settings::{Api, Buffers, History, LogFormat, LogLevel, Workers};
+use crate::sflow::Sflow;
 
 /// One change of the running router.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

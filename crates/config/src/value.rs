@@ -13,7 +13,7 @@ use crate::access_list::{self, Octets, Ports, Protocol, Scope};
 use crate::diagnostic::quote;
 use crate::keys::{Kind, Names};
 use crate::model::Via;
-use crate::scalar::{Ipv4Range, MacAddr, NotAValue, PortRange, Sha256, decimal};
+use crate::scalar::{Host, Ipv4Range, MacAddr, NotAValue, PortRange, Sha256, decimal, is_host_name};
 use crate::suggest::nearest;
 
 /// What is wrong with a value.
@@ -70,6 +70,10 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
             true => problem(format!("{} is no one's address", quote(text))),
             false => Ok(()),
         }),
+        Kind::Host => text.parse::<Host>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
+        Kind::HostName if is_host_name(text) => Ok(()),
+        Kind::HostName => problem(format!("{} cannot be a name in the DNS", quote(text))),
+        Kind::NamespaceName => namespace_name(text),
         Kind::ListenAddress => ip(text).map(drop),
         Kind::UnixGroup => unix_group(text),
         Kind::AnyPrefix => any_prefix(text),
@@ -265,6 +269,18 @@ fn linux_name(text: &str) -> Result<(), Problem> {
         return problem_with_help(
             format!("{} cannot be the name of a Linux network device", quote(text)),
             "at most 15 bytes without `/`, `:` and spaces, as in `eth1`",
+        );
+    }
+    Ok(())
+}
+
+/// What can be a file's name under `/run/netns`.
+fn namespace_name(text: &str) -> Result<(), Problem> {
+    let bad = |character: char| character == '/' || character.is_whitespace() || character.is_control();
+    if text.len() > 255 || matches!(text, "." | "..") || text.chars().any(bad) {
+        return problem_with_help(
+            format!("{} cannot be the name of a network namespace", quote(text)),
+            "at most 255 bytes without `/` and spaces, as in `mgmt`",
         );
     }
     Ok(())

@@ -20,7 +20,8 @@ use crate::model::{AdminState, Config, Interface, NeighborKey, RouteKey, Urpf, V
 use crate::mpls::Mpls;
 use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
-use crate::settings::{Api, Buffers, History, Logging, Sflow, Workers};
+use crate::settings::{Api, Buffers, History, Logging, Workers};
+use crate::sflow::Sflow;
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
 use crate::vxlan::Vxlan;
 

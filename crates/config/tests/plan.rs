@@ -160,7 +160,7 @@ fn a_step_for_another_configuration_changes_nothing() {
 #[test]
 fn helpers_know_the_ground() {
     let config = good(ROUTED);
-    assert_eq!(config.sflow_agent(), Some(Ipv4Addr::new(192, 0, 2, 1).into()));
+    assert_eq!(config.sflow_agent(|_| None), Some(Ipv4Addr::new(192, 0, 2, 1).into()));
     assert_eq!(config.without_device().count(), 0);
     let bare = good("interfaces: {a: {}, b: {device: {driver: null}}}");
     assert_eq!(bare.without_device().collect::<BTreeSet<_>>(), BTreeSet::from(["a"]));

@@ -87,9 +87,10 @@ impl Control {
         self.measure_prefixes()?;
         let Control { sflow, interfaces, .. } = self;
         sflow.number(|name| Some(interfaces.get(name)?.index));
+        let agent = self.config.sflow_agent(|name| Some(interfaces.get(name)?.index));
+        sflow.agent_may_change(agent);
         self.settle()?;
         self.indexes.keep();
-        self.sflow.agent_may_change(self.config.sflow_agent());
         Ok(())
     }
 
@@ -222,7 +223,7 @@ impl Control {
                 Ok(())
             }
             Step::SetSflowSettings { to, .. } => {
-                let agent = self.config.sflow_agent();
+                let agent = self.config.sflow_agent(|name| Some(self.interfaces.get(name)?.index));
                 self.sflow.configure(to, agent);
                 self.attach_sampling();
                 Ok(())

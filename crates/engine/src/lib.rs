@@ -38,6 +38,7 @@ mod router;
 mod routing;
 mod sflow;
 mod sflow_reports;
+mod sflow_views;
 mod sub_interfaces;
 mod trace;
 mod trial;

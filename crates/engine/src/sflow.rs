@@ -1,7 +1,7 @@
 //! sFlow in the assembly: samplers in the workers, one agent beside them, settings for both.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -11,7 +11,8 @@ use weir_nodes::Tables;
 use weir_ring::qsbr::{Published, Reader};
 use weir_ring::spsc::slots;
 use weir_telemetry::agent::{
-    Agent, AgentConfig, AgentHandle, AgentStats, Asked, Destination, Hop, InterfaceReport, Labels, Reports, Way, Ways,
+    Agent, AgentConfig, AgentHandle, AgentStats, Asked, Destination, DnsSd, Hop, Indices, InterfaceReport, KernelPath, Labels, Reports,
+    Target, Way, Ways,
 };
 use weir_telemetry::discards::{Discard, DiscardSettings};
 use weir_telemetry::sampler::{SampleSource, Sampling, Settings};
@@ -134,6 +135,8 @@ pub(crate) struct SflowSide {
     /// Interfaces that are sampled in another way than usual, and how often their counters are reported.
     others: BTreeMap<u32, Sampling>,
     polling: BTreeMap<u32, u32>,
+    /// The Linux interfaces that they are paired with.
+    pairs: BTreeMap<u32, u32>,
     agent: Option<AgentHandle>,
     last: AgentStats,
 }
@@ -155,6 +158,7 @@ impl SflowSide {
             counters,
             others: BTreeMap::new(),
             polling: BTreeMap::new(),
+            pairs: BTreeMap::new(),
             agent: Some(agent),
             last: AgentStats::default(),
         })
@@ -180,8 +184,9 @@ impl SflowSide {
             self.settings.sampling.set_others(others.clone());
             self.others = others;
         }
-        if polling != self.polling {
-            self.polling = polling;
+        let pairs = numbers.iter().filter_map(|(&index, name)| Some((index, self.config.os_index_of(name)?))).collect();
+        if (&polling, &pairs) != (&self.polling, &self.pairs) {
+            (self.polling, self.pairs) = (polling, pairs);
             self.tell_agent();
         }
     }
@@ -189,8 +194,17 @@ impl SflowSide {
     fn tell_agent(&self) {
         if let Some(handle) = &self.agent {
             let polling_intervals = self.polling.clone();
-            handle.reconfigure(AgentConfig { polling_intervals, ..agent_config(&self.config, self.agent_address) });
+            handle.reconfigure(AgentConfig {
+                polling_intervals,
+                indices: self.indices(),
+                ..agent_config(&self.config, self.agent_address)
+            });
         }
+    }
+
+    /// By which numbers interfaces are told.
+    pub(crate) fn indices(&self) -> Indices {
+        Indices { pairs: self.pairs.clone(), linux: self.config.os_index.then_some(self.config.if_offset) }
     }
 
     /// Own addresses changed: the agent may go by another one.
@@ -228,9 +242,24 @@ fn agent_config(config: &weir_config::Sflow, agent: Option<IpAddr>) -> AgentConf
         drop_limit: config.drop_limit,
         collectors: config.collectors.iter().map(destination).collect(),
         host: Some(PathBuf::from("/")),
+        dns_sd: config.dns_sd.as_ref().map(|wanted| DnsSd { domain: wanted.domain.clone(), servers: Vec::new() }),
+        indices: Indices::default(),
+        kernel: config.psample.as_ref().map(kernel_path),
     }
 }
 
 fn destination(collector: &weir_config::Collector) -> Destination {
-    Destination { address: SocketAddr::new(collector.address, collector.port), drops: collector.drops }
+    let target = Target {
+        host: collector.address.to_string(),
+        port: collector.port,
+        namespace: collector.namespace.clone(),
+        source: collector.source,
+        dscp: collector.dscp,
+        device: collector.dev.clone(),
+    };
+    Destination { target, drops: collector.drops }
+}
+
+fn kernel_path(wanted: &weir_config::Psample) -> KernelPath {
+    KernelPath { group: wanted.group, egress_group: wanted.egress_group, namespace: wanted.namespace.clone() }
 }

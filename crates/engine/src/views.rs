@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use weir_api::{ApiError, Caller, Clear, RouteQuery};
-use weir_config::{AdminState, SflowEncoding};
+use weir_config::AdminState;
 use weir_fib::NeighborState;
 use weir_graph::{DropReason, Severity};
 use weir_port::Source;
@@ -35,7 +35,7 @@ pub(crate) struct Drop {
     worker: usize,
     /// 0 for packets of interfaces that are gone.
     pub(crate) interface: u32,
-    place: usize,
+    pub(crate) place: usize,
     pub(crate) count: u64,
 }
 
@@ -60,7 +60,7 @@ impl Control {
         all
     }
 
-    fn pair(&self, place: usize) -> (&'static str, DropReason) {
+    pub(crate) fn pair(&self, place: usize) -> (&'static str, DropReason) {
         self.drop_map.pairs().get(place).copied().unwrap_or(("?", DropReason::LoopLimit))
     }
 }
@@ -71,14 +71,6 @@ pub(crate) fn missed(attached: &Attached) -> u64 {
     let counters = attached.port.as_ref().map_or_else(Vec::new, |port| port.counters());
     let ours = counters.iter().filter(|counter| matches!(counter.source, Source::Driver | Source::Xdp));
     ours.filter(|counter| LOST.iter().any(|name| counter.name.starts_with(name))).map(|counter| counter.value).sum()
-}
-
-fn direction(direction: weir_config::SflowDirection) -> weir_api::SflowDirection {
-    match direction {
-        weir_config::SflowDirection::Rx => weir_api::SflowDirection::Rx,
-        weir_config::SflowDirection::Tx => weir_api::SflowDirection::Tx,
-        weir_config::SflowDirection::Both => weir_api::SflowDirection::Both,
-    }
 }
 
 fn traffic(now: DirectionSums, before: DirectionSums) -> weir_api::Traffic {
@@ -327,56 +319,7 @@ impl weir_api::Router for Router {
     }
 
     fn sflow(&self) -> Reply<weir_api::Sflow> {
-        let control = self.control();
-        let (config, stats) = (&control.sflow.config, control.sflow.stats());
-        let worker = |(number, counters): (usize, &std::sync::Arc<weir_ring::Padded<weir_telemetry::sampler::SamplerCounters>>)| {
-            weir_api::SflowWorker {
-                worker: number as u32,
-                samples_taken: counters.taken.get(),
-                samples_sent: stats.samples_sent.get(number).copied().unwrap_or(0),
-                samples_dropped: counters.lost.get(),
-            }
-        };
-        // Those that are sampled now, whether the agent has seen them yet or not.
-        let interface = |(name, attached): (&String, &Attached)| {
-            control.config.interfaces.get(name).filter(|wanted| wanted.sflow)?;
-            let stats = stats.interfaces.iter().find(|stats| stats.ifindex == attached.index);
-            let (pool, samples) = stats.map_or((0, 0), |stats| (stats.pool, stats.samples));
-            let (sampling_rate, direction) = (config.rate_of(name), direction(config.direction_of(name)));
-            Some(weir_api::SflowInterface { interface: name.clone(), index: attached.index, sampling_rate, direction, pool, samples })
-        };
-        let collector = |it: &weir_telemetry::agent::CollectorStats| weir_api::SflowCollector {
-            address: it.address.ip(),
-            port: it.address.port(),
-            sent: it.sent,
-            errors: it.errors,
-            last_error: it.last_error.clone(),
-        };
-        Ok(weir_api::Sflow {
-            settings: weir_api::SflowSettings {
-                sampling_rate: config.sampling_rate,
-                polling_interval: config.polling_interval,
-                header_bytes: u32::from(config.header_bytes),
-                direction: direction(config.direction),
-                drop_limit: config.drop_limit,
-                encoding: match config.encoding {
-                    SflowEncoding::Expanded => weir_api::SflowEncoding::Expanded,
-                    SflowEncoding::Compact => weir_api::SflowEncoding::Compact,
-                },
-                datagram_bytes: u32::from(config.datagram_bytes),
-                agent_sub_id: config.agent_sub_id,
-            },
-            agent: control.sflow.agent_address,
-            collectors: stats.collectors.iter().map(collector).collect(),
-            workers: control.sflow.counters.iter().enumerate().map(worker).collect(),
-            interfaces: control.interfaces.iter().filter_map(interface).collect(),
-            samples_sent: stats.samples_sent.iter().sum(),
-            samples_lost: stats.samples_lost,
-            samples_incomplete: stats.samples_incomplete,
-            discards_sent: stats.discards_sent,
-            discards_dropped: stats.discards_dropped,
-            datagrams: stats.datagrams,
-        })
+        Ok(self.control().sflow_view())
     }
 
     fn trace(&self) -> Reply<weir_api::Trace> {

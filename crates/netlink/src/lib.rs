@@ -5,6 +5,7 @@
 //! - [`ethtool`]: driver name, speed, offloads, queue counts, driver statistics.
 //! - [`xdp`]: what a driver can do with XDP and AF_XDP.
 //! - [`netns`]: network namespaces held by descriptor, so that they vanish with their last holder.
+//! - [`socket`]: options of sockets that std lacks.
 //! - [`sampling`]: samples, drop alerts and counters for a daemon that listens to the kernel.
 //! - [`lab`]: hosts, routers and cables made of namespaces and veth pairs, for tests, demos and benches.
 //!
@@ -26,6 +27,7 @@ mod message;
 pub mod netns;
 pub mod route;
 pub mod sampling;
+pub mod socket;
 #[expect(unsafe_code, reason = "the few kernel calls for which no safe wrapper exists")]
 mod sys;
 pub mod watch;

@@ -119,6 +119,16 @@ pub(crate) fn ethtool(socket: BorrowedFd<'_>, name: &str, buffer: &mut GuardedBu
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// `SO_BINDTODEVICE`.
+pub(crate) fn bind_to_device(socket: BorrowedFd<'_>, device: &str) -> io::Result<()> {
+    let length = libc::socklen_t::try_from(device.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: the kernel reads `length` bytes from `device`, which lives for the length of the call; the name needs
+    // no NUL at its end.
+    let result =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_BINDTODEVICE, device.as_ptr().cast::<c_void>(), length) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -82,7 +82,7 @@ fn drop_at(tap: &mut DiscardTap, now: u64, interface: u32, node: u16, reason: Dr
 fn told_and_not_told_are_all_and_travel_by_themselves() {
     let Packets { packets, .. } = packets(50, 90);
     let (all, samples_only) = (Socket::new(), Socket::new());
-    let destination = |socket: &Socket, drops| Destination { address: socket.0.local_addr().unwrap(), drops };
+    let destination = |socket: &Socket, drops| Destination { target: socket.0.local_addr().unwrap().into(), drops };
     let collectors = vec![destination(&all, true), destination(&samples_only, false)];
     let settings = std::sync::Arc::new(DiscardSettings::default());
     settings.set(20, 16);

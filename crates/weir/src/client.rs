@@ -8,8 +8,8 @@ use serde::Serialize;
 use weir_api::{Clear, Client, Family, Routes, Trace, TraceRequest};
 
 use crate::cli::{
-    ClearWhat, InterfaceAspect, RouteAspect, Show, ShowArgs, ShowIp, ShowMpls, ShowRouteArgs, ShowVxlan, TraceAddArgs, TraceCommand,
-    TraceShowArgs, Where,
+    ClearWhat, InterfaceAspect, RouteAspect, SflowPart, Show, ShowArgs, ShowIp, ShowMpls, ShowRouteArgs, ShowVxlan, TraceAddArgs,
+    TraceCommand, TraceShowArgs, Where,
 };
 use crate::commands::{events, monitor};
 use crate::failure::Failure;
@@ -92,7 +92,7 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
         Show::Acl(what) => output.put(&client.acls(what.acl.as_deref(), what.interface.as_deref())?, render::acl::acls),
         Show::Mpls(ShowMpls::Fib(what)) => output.put(&client.mpls_fib(what.label)?, render::forwarding::mpls_fib),
         Show::Buffers => output.put(&client.buffers()?, render::hardware::buffers),
-        Show::Sflow => output.put(&client.sflow()?, render::sflow::sflow),
+        Show::Sflow(what) => show_sflow(client, what.part, output),
         Show::Trace(what) => show_trace(client, what, output),
         Show::Pcap => output.put(&client.captures()?, render::pcap::captures),
         Show::Totals => output.put(&client.totals()?, render::runtime::totals),
@@ -101,6 +101,16 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
         // Those do not end by themselves: `show` does not come here with them.
         Show::Events(_) => Ok(()),
         Show::Version => output.put(&client.version()?, render::version::version),
+    }
+}
+
+fn show_sflow(client: &Client, part: Option<SflowPart>, output: &mut Output<'_>) -> Result<(), Failure> {
+    let reply = client.sflow()?;
+    match part {
+        None => output.put(&reply, render::sflow::sflow),
+        Some(SflowPart::Interface) => output.put(&reply.interfaces, |them, screen| render::sflow::interfaces(them, screen)),
+        Some(SflowPart::Collector) => output.put(&reply.collectors, |them, screen| render::sflow::collectors(them, screen)),
+        Some(SflowPart::Drops) => output.put(&reply.drops, |them, screen| render::sflow::drops(them, screen)),
     }
 }
 

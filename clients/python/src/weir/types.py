@@ -1775,6 +1775,9 @@ class Sflow:
     samples_incomplete: int
     """Samples sent without an output: what became of their packets was not known in time."""
 
+    drops: list[SflowDrop]
+    """Packets that were dropped, by interface, node and reason."""
+
     discards_sent: int
     """Discarded packets that were told."""
 
@@ -1787,16 +1790,31 @@ class Sflow:
     agent: str | None = None
     """The address that the agent goes by, if it has one."""
 
+    discovery: SflowDiscovery | None = None
+    """The domain that announces more of them, if one is asked."""
+
+    kernel: SflowKernel | None = None
+    """What goes through the kernel, too, if anything is to."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SflowCollector:
     """One collector."""
 
-    address: str
-    """Its address."""
+    host: str
+    """Its address or its name, as it is configured or announced."""
 
     port: int
     """Its UDP port."""
+
+    dscp: int
+    """The class of the datagrams."""
+
+    drops: bool
+    """Whether discarded packets are told to it."""
+
+    announced: bool
+    """Whether it is there because a domain announces it."""
 
     sent: int
     """Datagrams that the kernel took for it."""
@@ -1804,8 +1822,57 @@ class SflowCollector:
     errors: int
     """Datagrams that the kernel refused, or that came back refused."""
 
+    address: str | None = None
+    """Its address; absent while its name is not looked up."""
+
+    dev: str | None = None
+    """The Linux device that they leave by, if it is not the kernel's choice."""
+
     last_error: str | None = None
     """The last refusal, in words."""
+
+    namespace: str | None = None
+    """The network namespace that it is reached from, if not the router's own."""
+
+    source: str | None = None
+    """The address that datagrams come from, if it is not the kernel's choice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SflowDiscovery:
+    """A domain that announces collectors."""
+
+    domain: str | None = None
+    """Which one; those that the machine's resolver searches when absent."""
+
+    trouble: str | None = None
+    """Why nothing could be found out, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SflowDrop:
+    """Packets that were dropped for one reason by one node, of one interface."""
+
+    node: str
+    """The node that dropped them."""
+
+    reason: str
+    """Why: the reason's name in the table of drop reasons."""
+
+    code: int
+    """The reason's number in sFlow's table."""
+
+    standard: str
+    """The reason's name there."""
+
+    dropped: int
+    """How many were dropped since the router started."""
+
+    told: int
+    """How many of them were told."""
+
+    interface: str | None = None
+    """The interface that they came in by; absent for packets that the router made itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1818,17 +1885,58 @@ class SflowInterface:
     index: int
     """Its ifIndex."""
 
+    told_index: int
+    """The number by which datagrams tell it."""
+
     sampling_rate: int
     """One packet in this many is sampled; 0 = none."""
 
     direction: SflowDirection
     """Which of its packets."""
 
+    header_bytes: int
+    """Bytes of each sampled packet that are reported."""
+
+    polling_interval: int
+    """Seconds between two reports of its counters; 0 = never."""
+
     pool: int
     """Packets that could have been sampled: the sample pool."""
 
     samples: int
-    """Samples taken of them."""
+    """Samples sent of them."""
+
+    workers: list[SflowShare]
+    """Both by worker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SflowKernel:
+    """What goes through the kernel, for hsflowd."""
+
+    group: int
+    """The group that samples of received packets carry."""
+
+    egress_group: int
+    """The group that samples of sent packets carry."""
+
+    samples: int
+    """Packet samples that were sent."""
+
+    drops: int
+    """Alerts of dropped packets that were sent."""
+
+    reports: int
+    """Reports of counters and of the router's state that were sent."""
+
+    failed: int
+    """Messages that the kernel did not take."""
+
+    lacking: list[str]
+    """Why not everything goes, in sentences."""
+
+    namespace: str | None = None
+    """The network namespace of who listens, if not the router's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1858,6 +1966,26 @@ class SflowSettings:
 
     agent_sub_id: int
     """Tells several agents with one address apart."""
+
+    os_index: bool
+    """Whether interfaces are told by the numbers of the Linux interfaces that they are paired with."""
+
+    if_offset: int
+    """With that, what is added to the numbers of interfaces that are not paired."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SflowShare:
+    """What one worker sampled on an interface."""
+
+    worker: int
+    """The worker's number, from 0."""
+
+    pool: int
+    """Packets that could have been sampled."""
+
+    samples: int
+    """Samples sent of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::metrics::Snapshot;
 use crate::metrics::write::Samples;
-use crate::{Bond, BondMember, Interface, NodeRuntime, Traffic, UpDown, WorkerRuntime};
+use crate::{Bond, BondMember, Interface, NodeRuntime, SflowInterface, SflowShare, Traffic, UpDown, WorkerRuntime};
 
 /// One metric.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +70,8 @@ const OF_NODE: &[&str] = &["worker", "node"];
 const OF_WORKER: &[&str] = &["worker"];
 const OF_POOL: &[&str] = &["pool"];
 const OF_COLLECTOR: &[&str] = &["collector"];
+const OF_SHARE: &[&str] = &["interface", "worker"];
+const OF_DROP: &[&str] = &["interface", "node", "reason", "standard"];
 
 /// All metrics, in the order of the text.
 pub const METRICS: &[Metric] = &[
@@ -275,16 +277,35 @@ pub const METRICS: &[Metric] = &[
     }),
     counter("weir_sflow_datagrams", "", &[], "Datagrams that the agent made.", |all, out| out.put([], all.sflow.datagrams)),
     counter("weir_sflow_collector_datagrams", "", OF_COLLECTOR, "Datagrams that the kernel took for a collector.", |all, out| {
-        all.sflow.collectors.iter().for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.sent));
+        all.sflow.collectors.iter().for_each(|it| out.put([&it.place()], it.sent));
     }),
     counter("weir_sflow_collector_errors", "", OF_COLLECTOR, "Datagrams to a collector that were refused.", |all, out| {
-        all.sflow.collectors.iter().for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.errors));
+        all.sflow.collectors.iter().for_each(|it| out.put([&it.place()], it.errors));
     }),
-    counter("weir_sflow_pool_packets", "packets", OF_INTERFACE, "Packets that could have been sampled.", |all, out| {
-        all.sflow.interfaces.iter().for_each(|it| out.put([&it.interface], it.pool));
+    gauge("weir_sflow_collector_trouble", "", OF_COLLECTOR, "1 while datagrams to a collector are lost.", |all, out| {
+        all.sflow.collectors.iter().for_each(|it| out.put([&it.place()], it.last_error.is_some()));
     }),
-    counter("weir_sflow_interface_samples", "samples", OF_INTERFACE, "Samples taken of an interface's packets.", |all, out| {
-        all.sflow.interfaces.iter().for_each(|it| out.put([&it.interface], it.samples));
+    gauge("weir_sflow_interface_sampling_rate", "", OF_INTERFACE, "One packet of an interface in this many is sampled.", |all, out| {
+        all.sflow.interfaces.iter().for_each(|it| out.put([&it.interface], it.sampling_rate));
+    }),
+    counter("weir_sflow_pool_packets", "packets", OF_SHARE, "Packets that a worker could have sampled.", |all, out| {
+        sampled(all, |interface, it| out.put([&interface.interface, &it.worker], it.pool));
+    }),
+    counter("weir_sflow_interface_samples", "samples", OF_SHARE, "Samples sent of an interface's packets.", |all, out| {
+        sampled(all, |interface, it| out.put([&interface.interface, &it.worker], it.samples));
+    }),
+    counter("weir_sflow_drops_told_packets", "packets", OF_DROP, "Discarded packets that were told, by reason.", |all, out| {
+        let kinds = all.sflow.drops.iter();
+        kinds.for_each(|it| out.put([&it.interface.as_deref().unwrap_or(""), &it.node, &it.reason, &it.standard], it.told));
+    }),
+    counter("weir_sflow_kernel_messages", "", &["kind"], "Messages sent through the kernel, by kind.", |all, out| {
+        let Some(it) = &all.sflow.kernel else { return };
+        for (kind, count) in [("sample", it.samples), ("drop", it.drops), ("report", it.reports)] {
+            out.put([&kind], count);
+        }
+    }),
+    counter("weir_sflow_kernel_errors", "", &[], "Messages that the kernel did not take.", |all, out| {
+        all.sflow.kernel.iter().for_each(|it| out.put([], it.failed));
     }),
     // Bonds.
     gauge("weir_bond_member_collecting", "", OF_MEMBER, "1 while the bond takes frames from a member.", |all, out| {
@@ -409,6 +430,12 @@ pub const METRICS: &[Metric] = &[
 fn members(all: &Snapshot, mut sample: impl FnMut(&Bond, &BondMember)) {
     for bond in all.bonds.iter().flat_map(|it| &it.bonds) {
         bond.members.iter().for_each(|member| sample(bond, member));
+    }
+}
+
+fn sampled(all: &Snapshot, mut sample: impl FnMut(&SflowInterface, &SflowShare)) {
+    for interface in &all.sflow.interfaces {
+        interface.workers.iter().for_each(|share| sample(interface, share));
     }
 }
 

@@ -7,7 +7,7 @@
 //! about bonds in `bonds.rs`, about pseudowires in `pseudowires.rs`,
 //! about VXLAN tunnels in `vxlan.rs`,
 //! about addresses, routes and neighbours in `routing.rs`, about who reaches the API in
-//! `access.rs`, about everything else in `settings.rs`.
+//! `access.rs`, about sFlow in `sflow.rs`, about the workers in `workers.rs`.
 //!
 //! Nothing here asks the running system: whether a device exists, has that many queues or can do
 //! an MTU is for the engine, which also knows the interface indices that compact sFlow encoding
@@ -21,9 +21,10 @@ mod links;
 mod named;
 mod pseudowires;
 mod routing;
-mod settings;
+mod sflow;
 mod sub_interfaces;
 mod vxlan;
+mod workers;
 
 use crate::build::Candidate;
 use crate::diagnostic::Place;
@@ -43,7 +44,8 @@ pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findi
     rules.bridges();
     rules.routing();
     rules.access_lists();
-    rules.settings();
+    rules.sflow();
+    rules.workers();
     rules.access();
 }
 

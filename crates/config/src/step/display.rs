@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use super::Step;
+use super::{Step, sflow};
 use crate::access_list::{AccessList, PrefixList};
 use crate::bridge::Bridge;
 use crate::model::RouterAdvertisements;
-use crate::settings::{Collector, Sflow};
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,7 +110,7 @@ impl fmt::Display for Step {
             Self::ChangeRoute { key, from, to } => write!(f, "change route {key} via {from} -> {to}"),
             Self::SetSflowSettings { from, to } => {
                 f.write_str("set sflow:")?;
-                sflow_changes(f, from, to)
+                sflow::changes(f, from, to)
             }
             Self::SetLogLevel { from, to } => write!(f, "set log level: {} -> {}", from.word(), to.word()),
             Self::NeedsRestart { change } => write!(f, "restart needed: section {} changes", change.section()),
@@ -128,57 +127,8 @@ fn change_of(f: &mut fmt::Formatter<'_>, what: &str, name: &str, from: Option<St
     }
 }
 
-fn or<T: fmt::Display>(value: &Option<T>, absent: &str) -> String {
+pub(super) fn or<T: fmt::Display>(value: &Option<T>, absent: &str) -> String {
     value.as_ref().map_or_else(|| absent.to_owned(), T::to_string)
-}
-
-/// Only what differs, in the file's words.
-fn sflow_changes(f: &mut fmt::Formatter<'_>, from: &Sflow, to: &Sflow) -> fmt::Result {
-    let mut comma = " ";
-    let mut change = |f: &mut fmt::Formatter<'_>, key: &str, from: String, to: String| {
-        if from == to {
-            return Ok(());
-        }
-        let written = write!(f, "{comma}{key} {from} -> {to}");
-        comma = ", ";
-        written
-    };
-    change(f, "sampling-rate", from.sampling_rate.to_string(), to.sampling_rate.to_string())?;
-    change(f, "polling-interval", from.polling_interval.to_string(), to.polling_interval.to_string())?;
-    change(f, "header-bytes", from.header_bytes.to_string(), to.header_bytes.to_string())?;
-    change(f, "direction", from.direction.word().to_owned(), to.direction.word().to_owned())?;
-    change(f, "drop-limit", from.drop_limit.to_string(), to.drop_limit.to_string())?;
-    change(f, "encoding", format!("{:?}", from.encoding).to_lowercase(), format!("{:?}", to.encoding).to_lowercase())?;
-    change(f, "agent", or(&from.agent, "default"), or(&to.agent, "default"))?;
-    change(f, "agent-sub-id", from.agent_sub_id.to_string(), to.agent_sub_id.to_string())?;
-    change(f, "datagram-bytes", from.datagram_bytes.to_string(), to.datagram_bytes.to_string())?;
-    change(f, "collectors", collectors(from), collectors(to))?;
-    let no_longer = from.interfaces.keys().filter(|name| !to.interfaces.contains_key(*name));
-    for name in to.interfaces.keys().chain(no_longer) {
-        change(f, &format!("interface {name}"), sampled_otherwise(from, name), sampled_otherwise(to, name))?;
-    }
-    Ok(())
-}
-
-/// What is other than usual on an interface.
-fn sampled_otherwise(sflow: &Sflow, name: &str) -> String {
-    let Some(other) = sflow.interfaces.get(name) else { return "as usual".to_owned() };
-    let each = [
-        other.sampling_rate.map(|rate| format!("sampling-rate {rate}")),
-        other.polling_interval.map(|interval| format!("polling-interval {interval}")),
-        other.header_bytes.map(|bytes| format!("header-bytes {bytes}")),
-        other.direction.map(|direction| format!("direction {}", direction.word())),
-    ];
-    format!("[{}]", each.into_iter().flatten().collect::<Vec<_>>().join(" "))
-}
-
-fn collectors(sflow: &Sflow) -> String {
-    let collector = |c: &Collector| {
-        let drops = if c.drops { "" } else { " (no drops)" };
-        format!("{}{drops}", std::net::SocketAddr::new(c.address, c.port))
-    };
-    let each: Vec<String> = sflow.collectors.iter().map(collector).collect();
-    format!("[{}]", each.join(" "))
 }
 
 /// Only what differs, in the file's words.

@@ -25,13 +25,29 @@ pub enum Feed {
     Drops,
 }
 
-/// What became of the messages of a channel.
+/// What became of the messages of a channel. Sent is what was given to somebody, or to nobody because nobody listens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Given to somebody, or to nobody because nobody listens.
-    pub messages: u64,
-    /// Not taken by the kernel.
-    pub failed: u64,
+    /// Packet samples that were sent.
+    pub samples: u64,
+    /// Alerts of dropped packets that were sent.
+    pub drops: u64,
+    /// Reports of counters and of the router's state that were sent.
+    pub reports: u64,
+    /// Packet samples that the kernel did not take.
+    pub samples_failed: u64,
+    /// Other messages that it did not take.
+    pub others_failed: u64,
+}
+
+impl std::ops::AddAssign for Sent {
+    fn add_assign(&mut self, more: Sent) {
+        self.samples += more.samples;
+        self.drops += more.drops;
+        self.reports += more.reports;
+        self.samples_failed += more.samples_failed;
+        self.others_failed += more.others_failed;
+    }
 }
 
 /// A family of generic netlink and its group.
@@ -97,7 +113,8 @@ impl Channel {
     pub fn sample(&mut self, sample: &psample::Sample<'_>) {
         let Some(family) = self.samples else { return };
         psample::write(&mut self.bytes, family.number, self.port, sample);
-        self.send(family.group, true);
+        let taken = self.send(family.group, true);
+        *if taken { &mut self.sent.samples } else { &mut self.sent.samples_failed } += 1;
     }
 
     /// Sends an alert; nothing when the kernel has no `NET_DM`.
@@ -105,34 +122,37 @@ impl Channel {
         let Some(family) = self.drops else { return };
         self.sequence = self.sequence.wrapping_add(1);
         dropmon::write(&mut self.bytes, family.number, self.port, self.sequence, alert);
-        self.send(family.group, true);
+        let taken = self.send(family.group, true);
+        *if taken { &mut self.sent.drops } else { &mut self.sent.others_failed } += 1;
     }
 
     /// Sends the router's state.
     pub fn status(&mut self, status: &usersock::Status) {
         self.sequence = self.sequence.wrapping_add(1);
         usersock::write_status(&mut self.bytes, self.port, self.sequence, status);
-        self.send(usersock::GROUP, false);
+        self.report();
     }
 
     /// Sends an interface's counters.
     pub fn counters(&mut self, counters: &usersock::Counters<'_>) {
         self.sequence = self.sequence.wrapping_add(1);
         usersock::write_counters(&mut self.bytes, self.port, self.sequence, counters);
-        self.send(usersock::GROUP, false);
+        self.report();
     }
 
-    fn send(&mut self, group: u32, generic: bool) {
+    fn report(&mut self) {
+        let taken = self.send(usersock::GROUP, false);
+        *if taken { &mut self.sent.reports } else { &mut self.sent.others_failed } += 1;
+    }
+
+    /// Whether the kernel took it.
+    fn send(&mut self, group: u32, generic: bool) -> bool {
         let socket = if generic { &self.generic } else { &self.user };
         // An address names groups by bits, of which there are 32; `family` has seen to it.
         let groups = 1_u32.checked_shl(group.wrapping_sub(1)).unwrap_or(0);
         let outcome = socket.send_to(&self.bytes, &SocketAddr::new(0, groups), libc::MSG_DONTWAIT);
         let nobody = |error: &std::io::Error| matches!(error.raw_os_error(), Some(libc::ECONNREFUSED | libc::ESRCH));
-        match outcome {
-            Ok(_) => self.sent.messages += 1,
-            Err(error) if nobody(&error) => self.sent.messages += 1,
-            Err(_) => self.sent.failed += 1,
-        }
+        outcome.as_ref().map_or_else(nobody, |_| true)
     }
 }
 

@@ -6,16 +6,23 @@
 //! once, and the earlier one counted as lost. After any other error the socket is thrown away and
 //! made anew some time later, since a fresh one takes the source address and route of that moment.
 //!
+//! A socket for which a name is looked up or a namespace entered is made on another thread; until it is
+//! there, datagrams for this collector are counted as lost. A namespace that is no longer the one of its
+//! name is left, and tried again until there is one of that name.
+//!
 //! Trouble is logged when it begins and when it is over, not for every datagram.
 
 use std::io::{Error, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::CollectorStats;
+use super::target::{Opened, Opening, Target};
 
 /// A socket that failed is made anew after this time.
 const RETRY: Duration = Duration::from_secs(1);
+/// A name that could not be looked up is after this time: whom it costs is a name server.
+const RETRY_ELSEWHERE: Duration = Duration::from_secs(3);
 /// Trouble is over when datagrams went out for this long without an error.
 const QUIET: Duration = Duration::from_secs(2);
 
@@ -25,10 +32,22 @@ struct Trouble {
     last: Instant,
 }
 
+/// How far the socket is.
+enum State {
+    /// There is none.
+    None,
+    /// Another thread makes one.
+    Opening(Opening),
+    /// Datagrams go through it.
+    Open(Opened),
+}
+
 /// A place that datagrams go to.
 pub(super) struct Collector {
-    address: SocketAddr,
-    socket: Option<UdpSocket>,
+    target: Target,
+    state: State,
+    /// Where it was last.
+    address: Option<SocketAddr>,
     retry_at: Instant,
     sent: u64,
     errors: u64,
@@ -37,13 +56,13 @@ pub(super) struct Collector {
 
 impl Collector {
     /// A collector whose socket is made when the first datagram goes out.
-    pub(super) fn new(address: SocketAddr, now: Instant) -> Collector {
-        Collector { address, socket: None, retry_at: now, sent: 0, errors: 0, trouble: None }
+    pub(super) fn new(target: Target, now: Instant) -> Collector {
+        Collector { target, state: State::None, address: None, retry_at: now, sent: 0, errors: 0, trouble: None }
     }
 
     /// Where it is.
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
+    pub(super) fn target(&self) -> &Target {
+        &self.target
     }
 
     /// Sends a datagram, or counts that it did not go.
@@ -55,7 +74,7 @@ impl Collector {
             }
             Err(None) => self.errors += 1,
             Err(Some(error)) => {
-                self.retry_at = now + RETRY;
+                self.retry_at = now + if self.target.is_at_hand() { RETRY } else { RETRY_ELSEWHERE };
                 self.fail(&error, now);
             }
         }
@@ -63,43 +82,84 @@ impl Collector {
 
     /// `Err(None)`: not before the next try.
     fn try_send(&mut self, datagram: &[u8], now: Instant) -> Result<(), Option<Error>> {
-        if self.socket.is_none() && now < self.retry_at {
-            return Err(None);
-        }
-        let socket = match self.socket.take() {
-            Some(socket) => socket,
-            None => connect(self.address).map_err(Some)?,
-        };
-        let mut outcome = socket.send(datagram);
+        let opened = self.opened(now)?;
+        let mut outcome = opened.socket.send(datagram);
         if let Err(error) = &outcome
             && error.kind() == ErrorKind::ConnectionRefused
         {
             self.fail(error, now);
-            outcome = socket.send(datagram);
+            outcome = opened.socket.send(datagram);
         }
         // A refusal says that the socket works; a full buffer will drain.
         let kind = outcome.as_ref().map_err(Error::kind);
         if matches!(kind, Ok(_) | Err(ErrorKind::ConnectionRefused | ErrorKind::WouldBlock)) {
-            self.socket = Some(socket);
+            self.state = State::Open(opened);
         }
         outcome.map(|_| ()).map_err(Some)
     }
 
-    /// Notices a refusal that came back although nothing was sent since.
+    /// The socket, taken out of its place.
+    fn opened(&mut self, now: Instant) -> Result<Opened, Option<Error>> {
+        let opened = match std::mem::replace(&mut self.state, State::None) {
+            State::Open(opened) => return Ok(opened),
+            State::Opening(opening) => match opening.outcome() {
+                None => {
+                    self.state = State::Opening(opening);
+                    return Err(None);
+                }
+                Some(outcome) => outcome.map_err(Some)?,
+            },
+            State::None if now < self.retry_at => return Err(None),
+            State::None if self.target.is_at_hand() => self.target.open().map_err(Some)?,
+            State::None => {
+                self.state = State::Opening(self.target.open_elsewhere().map_err(Some)?);
+                return Err(None);
+            }
+        };
+        self.address = Some(opened.address);
+        Ok(opened)
+    }
+
+    /// Notices what happened although nothing was sent since: a refusal that came back, a socket that is ready, a
+    /// namespace that is another one now.
     pub(super) fn listen(&mut self, now: Instant) {
-        if let Some(Ok(Some(error))) = self.socket.as_ref().map(UdpSocket::take_error) {
-            self.fail(&error, now);
+        match &self.state {
+            // What takes its time begins before there is anything to send.
+            State::None if self.target.is_at_hand() => {}
+            State::None | State::Opening(_) => match self.opened(now) {
+                Ok(opened) => self.state = State::Open(opened),
+                Err(None) => {}
+                Err(Some(error)) => {
+                    self.retry_at = now + RETRY_ELSEWHERE;
+                    self.complain(&error, now);
+                }
+            },
+            State::Open(opened) if !opened.is_current(&self.target) => {
+                self.state = State::None;
+                self.retry_at = now;
+                self.complain(&Error::other("its namespace is gone"), now);
+            }
+            State::Open(opened) => {
+                if let Ok(Some(error)) = opened.socket.take_error() {
+                    self.fail(&error, now);
+                }
+            }
         }
     }
 
     /// One datagram was lost.
     fn fail(&mut self, error: &Error, now: Instant) {
         self.errors += 1;
+        self.complain(error, now);
+    }
+
+    /// Something is wrong.
+    fn complain(&mut self, error: &Error, now: Instant) {
         let text = error.to_string();
         match &mut self.trouble {
             Some(trouble) => *trouble = Trouble { text, last: now },
             None => {
-                tracing::warn!("sFlow collector {}: {text}; datagrams are lost until it takes them", self.address);
+                tracing::warn!("sFlow collector {}: {text}; datagrams are lost until it takes them", self.target);
                 self.trouble = Some(Trouble { text, last: now });
             }
         }
@@ -108,7 +168,7 @@ impl Collector {
     /// One datagram went out.
     fn recover(&mut self, now: Instant) {
         if self.trouble.as_ref().is_some_and(|trouble| now.duration_since(trouble.last) >= QUIET) {
-            tracing::info!("sFlow collector {}: takes datagrams again; {} were lost so far", self.address, self.errors);
+            tracing::info!("sFlow collector {}: takes datagrams again; {} were lost so far", self.target, self.errors);
             self.trouble = None;
         }
     }
@@ -116,18 +176,12 @@ impl Collector {
     /// What it got so far.
     pub(super) fn stats(&self) -> CollectorStats {
         CollectorStats {
-            address: self.address,
+            target: self.target.clone(),
+            address: self.address.or_else(|| self.target.known()),
+            drops: true,
             sent: self.sent,
             errors: self.errors,
             last_error: self.trouble.as_ref().map(|trouble| trouble.text.clone()),
         }
     }
-}
-
-fn connect(address: SocketAddr) -> std::io::Result<UdpSocket> {
-    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let socket = UdpSocket::bind((any, 0))?;
-    socket.set_nonblocking(true)?;
-    socket.connect(address)?;
-    Ok(socket)
 }

@@ -48,7 +48,7 @@ impl Datagrams {
         Datagrams {
             builder: builder(config),
             discards: builder(config),
-            collectors: config.collectors.iter().map(|to| (Collector::new(to.address, now), to.drops)).collect(),
+            collectors: config.collectors.iter().map(|to| (Collector::new(to.target.clone(), now), to.drops)).collect(),
             started: now,
             sequence: 0,
             sample_sequence: 0,
@@ -60,15 +60,15 @@ impl Datagrams {
     }
 
     /// Speaks as `config` says from now on. Collectors that stay keep their sockets and counts.
-    pub(super) fn configure(&mut self, config: &AgentConfig, now: Instant) {
+    pub(super) fn configure(&mut self, config: &AgentConfig, destinations: &[Destination], now: Instant) {
         self.send(now);
         self.send_discards(now);
         let mut old = std::mem::take(&mut self.collectors);
-        let collector = |to: &Destination| match old.iter().position(|(collector, _)| collector.address() == to.address) {
+        let collector = |to: &Destination| match old.iter().position(|(collector, _)| *collector.target() == to.target) {
             Some(place) => (old.swap_remove(place).0, to.drops),
-            None => (Collector::new(to.address, now), to.drops),
+            None => (Collector::new(to.target.clone(), now), to.drops),
         };
-        self.collectors = config.collectors.iter().map(collector).collect();
+        self.collectors = destinations.iter().map(collector).collect();
         (self.builder, self.discards) = (builder(config), builder(config));
         self.refused = None;
     }
@@ -195,7 +195,7 @@ impl Datagrams {
 
     /// What each collector got.
     pub(super) fn stats(&self) -> Vec<CollectorStats> {
-        self.collectors.iter().map(|(collector, _)| collector.stats()).collect()
+        self.collectors.iter().map(|(collector, told)| CollectorStats { drops: *told, ..collector.stats() }).collect()
     }
 }
 

@@ -16,15 +16,17 @@ use weir_flowfmt::sflow::{DiscardedPacket, RawHeader, Source};
 use weir_graph::DropReason;
 use weir_ring::spsc::slots::Reader;
 
-use super::datagrams::Datagrams;
-use super::run::FCS;
-use super::{InterfaceReport, Reports};
+use super::desk::{Desk, FCS};
+use super::{DiscardStats, InterfaceReport, Reports};
 use crate::discards::{Discard, Shares};
 
 /// Discards taken from a worker's ring at a time.
 const BURST: usize = 1024;
 /// The standard's reason for what found no room: no buffer space.
 const NO_BUFFER_SPACE: u32 = 259;
+
+/// By which node and for which reason a frame is missed that no worker saw.
+pub const RX_MISS: (&str, &str) = ("port-rx", "rx-miss");
 
 /// The notifier.
 pub(super) struct Discarding {
@@ -39,6 +41,8 @@ pub(super) struct Discarding {
     missed_in_all: u64,
     sequence: u32,
     sent: u64,
+    /// By interface, node and reason.
+    told: BTreeMap<(u32, &'static str, &'static str), u64>,
 }
 
 impl Discarding {
@@ -52,6 +56,7 @@ impl Discarding {
             missed_in_all: 0,
             sequence: 0,
             sent: 0,
+            told: BTreeMap::new(),
         }
     }
 
@@ -60,7 +65,7 @@ impl Discarding {
     }
 
     /// Tells what the workers noted. Returns whether there was anything.
-    pub(super) fn drain(&mut self, limit: u32, reports: &dyn Reports, datagrams: &mut Datagrams, now: Instant) -> bool {
+    pub(super) fn drain(&mut self, limit: u32, reports: &dyn Reports, desk: &mut Desk, now: Instant) -> bool {
         if limit == 0 {
             // What is still in the rings is of before it was turned off.
             self.rings.iter_mut().for_each(|ring| while ring.pop_with(|_| ()).is_some() {});
@@ -77,7 +82,7 @@ impl Discarding {
             for _ in 0..BURST {
                 let taken = ring.pop_with(|discard| {
                     if self.shares.takes(discard.reason, discard.interface, limit, clock) {
-                        self.tell(discard, reports, datagrams, now);
+                        self.tell(discard, reports, desk, now);
                     }
                 });
                 found |= taken.is_some();
@@ -104,58 +109,53 @@ impl Discarding {
         lost.saturating_sub(self.sent - sent)
     }
 
+    /// What was told, by interface, node and reason.
+    pub(super) fn by_kind(&self) -> Vec<DiscardStats> {
+        self.told.iter().map(|(&(ifindex, node, reason), &told)| DiscardStats { ifindex, node, reason, told }).collect()
+    }
+
     /// Packets that were told.
     pub(super) fn told(&self) -> u64 {
         self.sent
     }
 
-    fn tell(&mut self, discard: &Discard, reports: &dyn Reports, datagrams: &mut Datagrams, now: Instant) {
+    fn tell(&mut self, discard: &Discard, reports: &dyn Reports, desk: &mut Desk, now: Instant) {
         let header = RawHeader {
             protocol: RawHeader::ETHERNET,
             frame_length: discard.frame.saturating_add(FCS),
             stripped: FCS,
             header: discard.bytes(),
         };
-        let trap = FlowRecord::Trap { group: reports.node(discard.node), trap: discard.reason.name() };
-        let records = [FlowRecord::RawHeader(header), trap];
+        let (node, reason) = (reports.node(discard.node), discard.reason.name());
+        let records = [FlowRecord::RawHeader(header), FlowRecord::Trap { group: node, trap: reason }];
         let records = if discard.bytes().is_empty() { &records[1..] } else { &records[..] };
         let code = u32::from(crate::discard_code(discard.reason));
-        self.send(discard.interface, code, records, reports, datagrams, now);
+        desk.kernel.drop_alert(discard.interface, node, reason, discard.frame, discard.bytes());
+        if self.send(discard.interface, code, records, reports, desk, now) {
+            *self.told.entry((discard.interface, node, reason)).or_default() += 1;
+        }
     }
 
-    fn send(
-        &mut self,
-        input: u32,
-        reason: u32,
-        records: &[FlowRecord<'_>],
-        reports: &dyn Reports,
-        datagrams: &mut Datagrams,
-        now: Instant,
-    ) {
+    fn send(&mut self, input: u32, reason: u32, records: &[FlowRecord<'_>], reports: &dyn Reports, desk: &mut Desk, now: Instant) -> bool {
         let sample = DiscardedPacket {
             sequence: self.sequence.wrapping_add(1),
             source: Source { class: 0, index: 0 },
             // The field has 32 bits and wraps. This one is told.
             drops: self.not_told(reports).saturating_sub(1) as u32,
-            input,
+            input: desk.indices.told(input),
             output: 0,
             reason,
         };
-        if datagrams.add_discard(now, |builder| builder.discarded_packet(&sample, records)) {
+        let added = desk.datagrams.add_discard(now, |builder| builder.discarded_packet(&sample, records));
+        if added {
             self.sequence = sample.sequence;
             self.sent += 1;
         }
+        added
     }
 
     /// Tells of frames that drivers lost since the last look.
-    pub(super) fn look(
-        &mut self,
-        limit: u32,
-        interfaces: &[InterfaceReport],
-        reports: &dyn Reports,
-        datagrams: &mut Datagrams,
-        now: Instant,
-    ) {
+    pub(super) fn look(&mut self, limit: u32, interfaces: &[InterfaceReport], reports: &dyn Reports, desk: &mut Desk, now: Instant) {
         if limit == 0 || self.before.is_none() {
             return;
         }
@@ -165,8 +165,11 @@ impl Discarding {
             let more = report.in_errors.saturating_sub(before);
             self.missed_in_all += more;
             if more > 0 && self.shares.takes(DropReason::NoBuffer, report.ifindex, limit, clock) {
-                let trap = [FlowRecord::Trap { group: "port-rx", trap: "rx-miss" }];
-                self.send(report.ifindex, NO_BUFFER_SPACE, &trap, reports, datagrams, now);
+                let (group, trap) = RX_MISS;
+                desk.kernel.drop_alert(report.ifindex, group, trap, 0, &[]);
+                if self.send(report.ifindex, NO_BUFFER_SPACE, &[FlowRecord::Trap { group, trap }], reports, desk, now) {
+                    *self.told.entry((report.ifindex, group, trap)).or_default() += 1;
+                }
             }
         }
     }
@@ -175,10 +178,7 @@ impl Discarding {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::collections::BTreeMap;
     use std::sync::atomic::{AtomicU64, Ordering};
-
-    use weir_flowfmt::sflow::encode::Encoding;
 
     use super::super::{AgentConfig, Ways};
     use super::*;
@@ -202,31 +202,21 @@ mod tests {
     #[test]
     fn what_was_told_before_does_not_hide_what_is_dropped_after_it_was_off() {
         let now = Instant::now();
-        let config = AgentConfig {
-            address: "192.0.2.1".parse().unwrap(),
-            sub_id: 0,
-            encoding: Encoding::Expanded,
-            datagram_bytes: 1400,
-            polling_interval: 0,
-            polling_intervals: BTreeMap::new(),
-            drop_limit: 100,
-            collectors: Vec::new(),
-            host: None,
-        };
-        let (mut datagrams, mut discarding, counts) = (Datagrams::new(&config, now), Discarding::new(now), Counts(AtomicU64::new(0)));
+        let config = AgentConfig { drop_limit: 100, ..AgentConfig::new("192.0.2.1".parse().unwrap()) };
+        let (mut desk, mut discarding, counts) = (Desk::new(&config, 0, now), Discarding::new(now), Counts(AtomicU64::new(0)));
         let missed = Cell::new(0);
-        let miss = |discarding: &mut Discarding, datagrams: &mut Datagrams| {
+        let miss = |discarding: &mut Discarding, desk: &mut Desk| {
             missed.set(missed.get() + 4);
             let report = InterfaceReport { ifindex: 1, in_errors: missed.get(), ..InterfaceReport::default() };
-            discarding.look(100, &[report], &counts, datagrams, now);
+            discarding.look(100, &[report], &counts, desk, now);
         };
-        discarding.drain(100, &counts, &mut datagrams, now);
-        (0..3).for_each(|_| miss(&mut discarding, &mut datagrams));
+        discarding.drain(100, &counts, &mut desk, now);
+        (0..3).for_each(|_| miss(&mut discarding, &mut desk));
         // The first look has nothing to compare with; of the four missed each time one is told.
         assert_eq!((discarding.told(), discarding.not_told(&counts)), (2, 6));
-        discarding.drain(0, &counts, &mut datagrams, now);
+        discarding.drain(0, &counts, &mut desk, now);
         assert_eq!(discarding.not_told(&counts), 0, "nothing is counted while nothing is told");
-        discarding.drain(100, &counts, &mut datagrams, now);
+        discarding.drain(100, &counts, &mut desk, now);
         counts.0.store(7, Ordering::Relaxed);
         assert_eq!(discarding.not_told(&counts), 7);
     }

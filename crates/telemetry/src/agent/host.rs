@@ -19,6 +19,7 @@ use weir_flowfmt::sflow::structure::{Kind, Structure, Value};
 use weir_flowfmt::sflow::{DataFormat, UNKNOWN_COUNTER_32, UNKNOWN_COUNTER_64, records};
 
 use super::InterfaceReport;
+use super::indices::Indices;
 
 /// Octets read of a file.
 const MOST: u64 = 1 << 20;
@@ -103,10 +104,10 @@ impl Host {
     }
 
     /// All records that something is known for.
-    pub(super) fn records(&self, interfaces: &[InterfaceReport]) -> Vec<Record> {
+    pub(super) fn records(&self, interfaces: &[InterfaceReport], indices: &Indices) -> Vec<Record> {
         let mut records = Vec::new();
         records.extend(self.identity());
-        records.extend(adaptors(interfaces));
+        records.extend(adaptors(interfaces, indices));
         let memory = self.memory();
         for (number, found) in
             [(1001, self.processor(&memory)), (2003, self.cpu()), (2004, memory), (2005, self.disk()), (2006, self.network())]
@@ -362,9 +363,10 @@ fn by_name(number: u32, found: &Found) -> Option<Record> {
 }
 
 /// The router's interfaces with their addresses.
-fn adaptors(interfaces: &[InterfaceReport]) -> Option<Record> {
+fn adaptors(interfaces: &[InterfaceReport], indices: &Indices) -> Option<Record> {
     let structure = records::counter_record(DataFormat::standard(2001))?;
-    let with_mac: Vec<(u32, [u8; 6])> = interfaces.iter().filter_map(|it| Some((it.ifindex, it.mac?))).take(MOST_ADAPTORS).collect();
+    let with_mac: Vec<(u32, [u8; 6])> =
+        interfaces.iter().filter_map(|it| Some((indices.told(it.ifindex), it.mac?))).take(MOST_ADAPTORS).collect();
     if with_mac.is_empty() {
         return None;
     }
@@ -454,7 +456,7 @@ mod tests {
             host.look(Duration::from_secs(second));
         }
         let report = InterfaceReport { ifindex: 3, mac: Some([2, 0, 0, 0, 0, 3]), ..InterfaceReport::default() };
-        let records = host.records(&[report, InterfaceReport::default()]);
+        let records = host.records(&[report, InterfaceReport::default()], &Indices::default());
 
         let (structure, identity) = record(&records, 2000);
         assert_eq!(structure.fields.len(), identity.len());
@@ -499,7 +501,7 @@ mod tests {
                 host.look(Duration::from_secs(second));
             }
             assert!(host.used.len() <= REMEMBERED + 1);
-            for (structure, values) in host.records(&[]) {
+            for (structure, values) in host.records(&[], &Indices::default()) {
                 assert_eq!(structure.fields.len(), values.len());
             }
         }
@@ -510,7 +512,7 @@ mod tests {
         let mut host = Host::new(Path::new("/"));
         host.look(Duration::ZERO);
         host.look(Duration::from_secs(1));
-        let records = host.records(&[]);
+        let records = host.records(&[], &Indices::default());
         for number in [2000, 2003, 2004, 2006, 2007, 2009, 2010] {
             record(&records, number);
         }

@@ -10,21 +10,29 @@
 //! up what the workers said last; drops are the samples that found a ring full.
 //!
 //! * `run`: the thread. `join`: a sample and what became of its packet. `ways`: what the tables tell of that.
+//! * `desk`: samples become part of a datagram. `indices`: the numbers by which interfaces are told.
 //! * `discarding`: notifications of what was dropped.
 //! * `numbers`: sequences, pools, and when an interface's counters are due.
 //! * `host`: the machine's own counters. `ethernet`: what drivers count, as sFlow has it.
-//! * `datagrams`: the one being filled. `collector`: a socket.
+//! * `datagrams`: the one being filled. `collector`: a socket. `target`: how it comes to be.
+//! * `discovery`: collectors that a domain announces. `dns`: how it is asked. `kernel`: the other way out.
 //!
 //! This file is what others see of it: configuration, numbers, and the handle.
 
 mod collector;
 mod datagrams;
+mod desk;
 mod discarding;
+mod discovery;
+mod dns;
 mod ethernet;
 mod host;
+mod indices;
 mod join;
+mod kernel;
 mod numbers;
 mod run;
+mod target;
 mod ways;
 
 use std::collections::BTreeMap;
@@ -37,8 +45,13 @@ use weir_flowfmt::sflow::encode::Encoding;
 use weir_flowfmt::sflow::{EthernetCounters, LagCounters, VlanCounters};
 use weir_ring::spsc::slots::Reader;
 
+pub use discarding::RX_MISS;
+pub use discovery::DnsSd;
 pub use ethernet::ethernet_counters;
+pub use indices::Indices;
+pub use kernel::{KernelPath, KernelStats};
 pub use run::Agent;
+pub use target::Target;
 pub use ways::{Asked, Hop, Labels, Tags, Way, Ways};
 
 use crate::discards::Discard;
@@ -63,15 +76,42 @@ pub struct AgentConfig {
     pub drop_limit: u32,
     /// Where datagrams go, each to all.
     pub collectors: Vec<Destination>,
+    /// A domain that announces more of them.
+    pub dns_sd: Option<DnsSd>,
+    /// By which numbers interfaces are told.
+    pub indices: Indices,
+    /// Whether samples and counters go through the kernel, too.
+    pub kernel: Option<KernelPath>,
     /// Where the machine's own counters are read from, if they are reported: `/`.
     pub host: Option<PathBuf>,
 }
 
+impl AgentConfig {
+    /// One that goes by an address, tells nobody, and is otherwise as usual.
+    #[must_use]
+    pub fn new(address: IpAddr) -> AgentConfig {
+        AgentConfig {
+            address,
+            sub_id: 0,
+            encoding: Encoding::Expanded,
+            datagram_bytes: 1400,
+            polling_interval: 0,
+            polling_intervals: BTreeMap::new(),
+            drop_limit: 0,
+            collectors: Vec::new(),
+            dns_sd: None,
+            indices: Indices::default(),
+            kernel: None,
+            host: None,
+        }
+    }
+}
+
 /// Where datagrams go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// Its address and port.
-    pub address: SocketAddr,
+    /// Which collector, and how it is reached.
+    pub target: Target,
     /// Whether discarded packets are told to it.
     pub drops: bool,
 }
@@ -79,7 +119,7 @@ pub struct Destination {
 impl From<SocketAddr> for Destination {
     /// One that is told everything.
     fn from(address: SocketAddr) -> Destination {
-        Destination { address, drops: true }
+        Destination { target: address.into(), drops: true }
     }
 }
 
@@ -135,8 +175,12 @@ pub trait Reports: Send + Sync {
 /// What a collector got.
 #[derive(Clone, Debug)]
 pub struct CollectorStats {
-    /// Where it is.
-    pub address: SocketAddr,
+    /// As it is configured, or announced.
+    pub target: Target,
+    /// Where it is; unknown as long as its name is not looked up.
+    pub address: Option<SocketAddr>,
+    /// Whether discarded packets are told to it.
+    pub drops: bool,
     /// Datagrams that the kernel took for it.
     pub sent: u64,
     /// Datagrams that it did not get.
@@ -146,7 +190,7 @@ pub struct CollectorStats {
 }
 
 /// What was sampled on an interface.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceStats {
     /// Which interface.
     pub ifindex: u32,
@@ -154,6 +198,30 @@ pub struct InterfaceStats {
     pub pool: u64,
     /// Samples that were put into datagrams.
     pub samples: u64,
+    /// Both by worker.
+    pub workers: Vec<Share>,
+}
+
+/// What one worker sampled on an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Packets that could have been sampled, as of its last sample.
+    pub pool: u64,
+    /// Samples that were put into datagrams.
+    pub samples: u64,
+}
+
+/// Discarded packets of one kind that were told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiscardStats {
+    /// The interface that they came in by; 0 = none.
+    pub ifindex: u32,
+    /// The node that dropped them.
+    pub node: &'static str,
+    /// Why.
+    pub reason: &'static str,
+    /// How many were told.
+    pub told: u64,
 }
 
 /// What the agent did so far.
@@ -173,6 +241,12 @@ pub struct AgentStats {
     pub discards_sent: u64,
     /// Those that were beyond the limit, or found no room.
     pub discards_dropped: u64,
+    /// What went through the kernel, if anything is to.
+    pub kernel: Option<KernelStats>,
+    /// Why collectors that a domain announces could not be found out.
+    pub discovery: Option<String>,
+    /// The same by kind.
+    pub discards: Vec<DiscardStats>,
     /// By collector.
     pub collectors: Vec<CollectorStats>,
     /// By interface.

@@ -6,16 +6,24 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{InterfaceReport, InterfaceStats};
+use super::{InterfaceReport, InterfaceStats, Share};
+
+/// One worker's part in it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    /// Its pool as of the last sample that came out of its ring.
+    seen: u64,
+    /// What is told of it.
+    share: Share,
+}
 
 /// One interface as a source of samples.
 #[derive(Debug, Default)]
 pub(super) struct DataSource {
     flow_sequence: u32,
     counter_sequence: u32,
-    samples: u64,
-    /// Each worker's pool as of its last sample.
-    pools: Vec<u64>,
+    /// Each worker's part.
+    workers: Vec<Part>,
     /// Octets in and out when counters were last reported.
     octets: (u64, u64),
     /// When counters are to be reported; `None` as long as it is not sampled.
@@ -23,15 +31,40 @@ pub(super) struct DataSource {
 }
 
 impl DataSource {
-    /// The pool over all workers, once `worker` says how large its own is now.
-    pub(super) fn pool(&mut self, worker: usize, pool: u64) -> u64 {
-        if self.pools.len() <= worker {
-            self.pools.resize(worker + 1, 0);
+    /// A worker's pool, as its next sample in order tells it. One that went back is of an interface that was removed and
+    /// made anew: its pool begins again, and so does the sequence, by which the specification has that told.
+    pub(super) fn saw(&mut self, worker: usize, pool: u64) {
+        if self.workers.len() <= worker {
+            self.workers.resize(worker + 1, Part::default());
         }
-        if let Some(own) = self.pools.get_mut(worker) {
-            *own = pool;
+        if self.workers.get(worker).is_some_and(|before| pool < before.seen) {
+            self.flow_sequence = 0;
+            self.workers.iter_mut().for_each(|worker| (worker.seen, worker.share.pool) = (0, 0));
         }
-        self.pools.iter().fold(0, |sum, &pool| sum.wrapping_add(pool))
+        if let Some(own) = self.workers.get_mut(worker) {
+            own.seen = pool;
+        }
+    }
+
+    /// The pool over all workers as of a sample of one of them. Samples that waited come late: by them no pool goes back,
+    /// and none goes on that was of an interface before.
+    pub(super) fn pool_at(&mut self, worker: usize, pool: u64) -> u64 {
+        if let Some(own) = self.workers.get_mut(worker)
+            && pool <= own.seen
+        {
+            own.share.pool = own.share.pool.max(pool);
+        }
+        self.pool()
+    }
+
+    /// The pool over all workers.
+    fn pool(&self) -> u64 {
+        self.workers.iter().fold(0, |sum, worker| sum.wrapping_add(worker.share.pool))
+    }
+
+    /// Samples of all workers.
+    fn samples(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.share.samples).sum()
     }
 
     /// The number that the next flow sample gets.
@@ -39,10 +72,12 @@ impl DataSource {
         self.flow_sequence.wrapping_add(1)
     }
 
-    /// That sample is on its way.
-    pub(super) fn flow_added(&mut self) {
+    /// That sample, a worker's, is on its way.
+    pub(super) fn flow_added(&mut self, worker: usize) {
         self.flow_sequence = self.next_flow();
-        self.samples += 1;
+        if let Some(own) = self.workers.get_mut(worker) {
+            own.share.samples += 1;
+        }
     }
 
     /// Whether counters are to be reported now. An interface that is sampled since the last look is
@@ -107,15 +142,16 @@ impl Numbers {
     pub(super) fn stats(&self) -> Vec<InterfaceStats> {
         let stats = |(&ifindex, source): (&u32, &DataSource)| InterfaceStats {
             ifindex,
-            pool: source.pools.iter().fold(0, |sum, &pool| sum.wrapping_add(pool)),
-            samples: source.samples,
+            pool: source.pool(),
+            samples: source.samples(),
+            workers: source.workers.iter().map(|worker| worker.share).collect(),
         };
         // Also those of which nothing was taken so far, but not those that are no longer sampled and never gave one;
         // and not the machine, which is no interface.
         self.0
             .iter()
             .filter(|(ifindex, _)| **ifindex != u32::MAX)
-            .filter(|(_, source)| source.samples > 0 || source.due.is_some())
+            .filter(|(_, source)| source.samples() > 0 || source.due.is_some())
             .map(stats)
             .collect()
     }
@@ -188,10 +224,35 @@ mod tests {
     fn sequences_and_pools_wrap_and_add_up() {
         let mut source = DataSource { flow_sequence: u32::MAX, ..DataSource::default() };
         assert_eq!(source.next_flow(), 0);
-        source.flow_added();
+        source.flow_added(0);
         assert_eq!(source.next_flow(), 1);
-        assert_eq!(source.pool(2, 5), 5);
-        assert_eq!(source.pool(0, 7), 12);
-        assert_eq!(source.pool(2, 9), 16);
+        let mut pool = |worker, pool| {
+            source.saw(worker, pool);
+            source.pool_at(worker, pool)
+        };
+        assert_eq!([pool(2, 5), pool(0, 7), pool(2, 9)], [5, 12, 16]);
+    }
+
+    #[test]
+    fn an_interface_made_anew_begins_its_pool_and_its_sequence_again() {
+        let mut source = DataSource { flow_sequence: 41, ..DataSource::default() };
+        let pool = |source: &mut DataSource, worker, pool| {
+            source.saw(worker, pool);
+            source.pool_at(worker, pool)
+        };
+        assert_eq!([pool(&mut source, 0, 1000), pool(&mut source, 1, 500)], [1000, 1500]);
+        assert_eq!((pool(&mut source, 1, 20), source.next_flow()), (20, 1));
+        // One of before that waited, and the other worker's first one, later.
+        assert_eq!(source.pool_at(1, 490), 20);
+        source.flow_added(1);
+        assert_eq!((pool(&mut source, 0, 30), source.next_flow()), (50, 2));
+    }
+
+    #[test]
+    fn samples_that_waited_take_no_pool_back() {
+        let mut source = DataSource::default();
+        source.saw(0, 10);
+        source.saw(0, 20);
+        assert_eq!([source.pool_at(0, 20), source.pool_at(0, 10)], [20, 20]);
     }
 }

@@ -8,24 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use weir_flowfmt::sflow::encode::CounterRecord;
-use weir_flowfmt::sflow::structure::Value;
-use weir_flowfmt::sflow::{
-    CountersSample, EthernetCounters, FlowSample, InterfaceCounters, LagCounters, Port, RawHeader, Source, UNKNOWN_COUNTER_32, VlanCounters,
-};
-use weir_graph::Fate;
-
-use super::datagrams::Datagrams;
+use super::desk::{Desk, MACHINE};
 use super::discarding::Discarding;
-use super::host::{Host, Owned, Record};
+use super::discovery::Discovery;
+use super::host::Host;
 use super::join::Join;
-use super::numbers::Numbers;
-use super::ways::{Asked, Way, Ways};
-use super::{AgentConfig, AgentHandle, AgentStats, InterfaceReport, Reports, Shared, lock};
-use crate::sampler::{Sample, SampleSource};
+use super::{AgentConfig, AgentHandle, AgentStats, Destination, Reports, Shared, lock};
+use crate::sampler::SampleSource;
 
-/// The frame check sequence, which ports take off and sFlow counts.
-pub(super) const FCS: u32 = 4;
 /// Samples taken from each ring before anything else is looked at.
 const BURST: usize = 256;
 /// Rest when rings fill quickly, when they hold something, and at most.
@@ -37,11 +27,6 @@ const TELL: Duration = Duration::from_millis(50);
 /// Refusals are noticed after this time also when nothing more is sent.
 const LISTEN: Duration = Duration::from_secs(1);
 
-/// Under which number the machine has its sequence: an ifIndex that no interface can have.
-const MACHINE: u32 = u32::MAX;
-/// The machine's source: class 2 is entPhysicalEntry.
-const MACHINE_SOURCE: Source = Source { class: 2, index: 1 };
-
 /// The agent.
 pub struct Agent {
     config: AgentConfig,
@@ -52,23 +37,13 @@ pub struct Agent {
     shared: Arc<Shared>,
     desk: Desk,
     discarding: Discarding,
+    discovery: Discovery,
     started: Instant,
     rest: Duration,
     look_at: Duration,
     host: Option<Host>,
     tell_at: Instant,
     listen_at: Instant,
-}
-
-/// Where samples get their numbers.
-struct Desk {
-    datagrams: Datagrams,
-    numbers: Numbers,
-    /// Samples put into datagrams, by worker.
-    sent: Vec<u64>,
-    lost: u64,
-    /// Samples whose fate did not come in time.
-    incomplete: u64,
 }
 
 impl Agent {
@@ -80,13 +55,8 @@ impl Agent {
         let now = Instant::now();
         let shared = Arc::new(Shared::default());
         let host = config.host.as_deref().map(Host::new);
-        let desk = Desk {
-            datagrams: Datagrams::new(&config, now),
-            numbers: Numbers::default(),
-            sent: vec![0; sources.len()],
-            lost: 0,
-            incomplete: 0,
-        };
+        let desk = Desk::new(&config, sources.len(), now);
+        let discovery = Discovery::new(config.dns_sd.clone(), now);
         let agent = Agent {
             config,
             joins: sources.iter().map(|_| Join::default()).collect(),
@@ -95,6 +65,7 @@ impl Agent {
             shared: shared.clone(),
             desk,
             discarding: Discarding::new(now),
+            discovery,
             started: now,
             rest: RESTS.1,
             look_at: Duration::ZERO,
@@ -113,13 +84,17 @@ impl Agent {
             let fullest = self.drain(BURST);
             self.send_waiting(false);
             let now = Instant::now();
-            let discards = self.discarding.drain(self.config.drop_limit, &*self.reports, &mut self.desk.datagrams, now);
+            let discards = self.discarding.drain(self.config.drop_limit, &*self.reports, &mut self.desk, now);
             let fullest = fullest.max(usize::from(discards));
+            self.desk.kernel.tend(self.lost(), now);
             self.report_counters(now);
             self.desk.datagrams.send_old(now);
             if now >= self.listen_at {
                 self.listen_at = now + LISTEN;
                 self.desk.datagrams.listen(now);
+                if self.discovery.tend(now) {
+                    self.desk.datagrams.configure(&self.config, &self.destinations(), now);
+                }
             }
             if now >= self.tell_at {
                 self.tell_at = now + TELL;
@@ -137,7 +112,7 @@ impl Agent {
         self.drain(most.unwrap_or(0));
         self.send_waiting(true);
         let now = Instant::now();
-        self.discarding.drain(self.config.drop_limit, &*self.reports, &mut self.desk.datagrams, now);
+        self.discarding.drain(self.config.drop_limit, &*self.reports, &mut self.desk, now);
         self.desk.datagrams.send(now);
         self.desk.datagrams.send_discards(now);
         self.desk.datagrams.listen(now);
@@ -166,7 +141,9 @@ impl Agent {
         self.sources.extend(sources);
         self.joins.resize_with(self.sources.len(), Join::default);
         let Some(config) = config else { return };
-        self.desk.datagrams.configure(&config, Instant::now());
+        let now = Instant::now();
+        self.desk.kernel.configure(config.kernel.as_ref(), now);
+        self.discovery.configure(config.dns_sd.as_ref(), now);
         if (config.polling_interval, &config.polling_intervals) != (self.config.polling_interval, &self.config.polling_intervals) {
             self.desk.numbers.forget_due();
             self.look_at = Duration::ZERO;
@@ -174,7 +151,20 @@ impl Agent {
         if config.host != self.config.host {
             self.host = config.host.as_deref().map(Host::new);
         }
+        self.desk.indices.clone_from(&config.indices);
         self.config = config;
+        self.desk.datagrams.configure(&self.config, &self.destinations(), now);
+    }
+
+    /// The collectors that are listed, and those that were found beside them.
+    fn destinations(&self) -> Vec<Destination> {
+        let mut all = self.config.collectors.clone();
+        for target in self.discovery.found() {
+            if !all.iter().any(|listed| listed.target == *target) {
+                all.push(Destination { target: target.clone(), drops: true });
+            }
+        }
+        all
     }
 
     /// One sample from each ring in turn, until all are empty or each was asked `most` times. Returns
@@ -235,7 +225,7 @@ impl Agent {
             return;
         }
         let mut reports = self.reports.interfaces();
-        self.discarding.look(self.config.drop_limit, &reports, &*self.reports, &mut self.desk.datagrams, now);
+        self.discarding.look(self.config.drop_limit, &reports, &*self.reports, &mut self.desk, now);
         let interval = |interface: u32| {
             let seconds = self.config.polling_intervals.get(&interface).copied().unwrap_or(self.config.polling_interval);
             Duration::from_secs(u64::from(seconds))
@@ -244,7 +234,7 @@ impl Agent {
         if let Some(host) = machine
             && self.desk.numbers.source(MACHINE).is_due(since)
         {
-            let records = host.records(&reports);
+            let records = host.records(&reports, &self.config.indices);
             self.desk.machine(&records, now);
             self.desk.numbers.reported(MACHINE, since, interval(MACHINE));
         }
@@ -272,142 +262,13 @@ impl Agent {
             samples_lost: self.desk.lost,
             samples_incomplete: self.desk.incomplete,
             discards_sent: self.discarding.told(),
+            discards: self.discarding.by_kind(),
             discards_dropped: self.discarding.not_told(&*self.reports),
+            kernel: self.desk.kernel.told(),
+            discovery: self.discovery.trouble().map(str::to_owned),
             datagrams: self.desk.datagrams.made(),
             collectors: self.desk.datagrams.stats(),
             interfaces: self.desk.numbers.stats(),
         };
-    }
-}
-
-impl Desk {
-    /// Reads what became of packets; samples that waited for it go out.
-    fn take_fates(&mut self, sources: &mut [SampleSource], joins: &mut [Join], ways: &dyn Ways, lost: u32, now: Instant) {
-        for source in sources {
-            source.fates.pop_many(usize::MAX, |told| {
-                let worker = told.mark.worker();
-                let waited = joins.get_mut(worker).and_then(|join| join.fate(told.mark.ticket(), told.fate));
-                if let Some(sample) = waited {
-                    self.flow(worker, &sample, Some(&told.fate), ways, lost, now);
-                }
-            });
-        }
-    }
-
-    /// One sample out of its ring: it goes out, or waits for its fate.
-    fn take(&mut self, worker: usize, sample: &Sample, join: &mut Join, ways: &dyn Ways, lost: u32, now: Instant) {
-        if sample.ticket == 0 {
-            return self.flow(worker, sample, None, ways, lost, now);
-        }
-        match join.known(sample.ticket) {
-            Some(fate) => self.flow(worker, sample, Some(&fate), ways, lost, now),
-            None => {
-                if let Some(oldest) = join.wait(sample, now) {
-                    self.incomplete += 1;
-                    self.flow(worker, &oldest, None, ways, lost, now);
-                }
-            }
-        }
-    }
-
-    /// Numbers one sample and puts it into the datagram.
-    fn flow(&mut self, worker: usize, sample: &Sample, fate: Option<&Fate>, ways: &dyn Ways, drops: u32, now: Instant) {
-        let way = ways.way(&Asked::of(sample, fate));
-        let source = self.numbers.source(sample.interface);
-        let flow = FlowSample {
-            sequence: source.next_flow(),
-            source: Source::interface(sample.interface),
-            rate: sample.rate,
-            // The field has 32 bits and wraps.
-            pool: source.pool(worker, sample.pool) as u32,
-            drops,
-            input: Port::interface(way.input),
-            output: output(fate, &way),
-        };
-        // Header of an Ethernet frame "with the number of octets removed": ports give frames without FCS.
-        let header = RawHeader {
-            protocol: RawHeader::ETHERNET,
-            frame_length: sample.frame.saturating_add(FCS),
-            stripped: FCS,
-            header: sample.bytes(),
-        };
-        let records = way.records(header);
-        if !self.datagrams.add(now, |builder| builder.flow_sample(&flow, records.all())) {
-            self.lost += 1;
-            return;
-        }
-        source.flow_added();
-        if let Some(sent) = self.sent.get_mut(worker) {
-            *sent += 1;
-        }
-    }
-
-    /// Numbers one report of counters and puts it into the datagram.
-    fn counters(&mut self, report: &InterfaceReport, now: Instant) {
-        let sequence = self.numbers.source(report.ifindex).next_counters(report);
-        let sample = CountersSample { sequence, source: Source::interface(report.ifindex) };
-        let counters = interface_counters(report);
-        let more = [
-            report.ethernet.map(|counters| (&EthernetCounters::STRUCTURE, counters.values())),
-            report.vlan.map(|counters| (&VlanCounters::STRUCTURE, counters.values())),
-            report.lag.map(|counters| (&LagCounters::STRUCTURE, counters.values())),
-        ];
-        let mut records = vec![CounterRecord::Interface(&counters)];
-        records.extend(more.iter().flatten().map(|(structure, values)| CounterRecord::Structure(structure, values)));
-        records.push(CounterRecord::PortName(&report.name));
-        self.datagrams.add(now, |builder| builder.counters_sample(&sample, &records));
-    }
-
-    /// Numbers one report of the machine, each record in a sample of its own: there are decoders (tshark is one) that
-    /// read on at the wrong place behind a counter record which they do not know. One that fits no datagram is left out.
-    fn machine(&mut self, machine: &[Record], now: Instant) {
-        for (structure, values) in machine {
-            let sequence = self.numbers.source(MACHINE).next_of_machine();
-            let sample = CountersSample { sequence, source: MACHINE_SOURCE };
-            let values: Vec<Value<'_>> = values.iter().map(Owned::value).collect();
-            let records = [CounterRecord::Structure(structure, &values)];
-            if self.datagrams.fits(|builder| builder.counters_sample(&sample, &records), now) {
-                self.numbers.source(MACHINE).machine_added();
-            }
-        }
-    }
-}
-
-/// Where a packet went, as the sample says it. Without a fate it is what goes out, or not known.
-fn output(fate: Option<&Fate>, way: &Way) -> Port {
-    match fate {
-        None | Some(Fate::Sent(_)) => Port::interface(way.output),
-        Some(Fate::Kept) => Port::INTERNAL,
-        Some(Fate::Copied(count)) => Port::multiple(*count),
-        Some(Fate::Dropped { reason, .. }) => Port::discarded(u32::from(crate::discard_code(*reason))),
-    }
-}
-
-/// Counters of 32 bits wrap, as the structure has them; one that nobody counts is all ones.
-fn interface_counters(report: &InterfaceReport) -> InterfaceCounters {
-    /// `ifType` ethernetCsmacd and `ifDirection` full duplex.
-    const ETHERNET: u32 = 6;
-    const FULL_DUPLEX: u32 = 1;
-    let up = |up: bool, bit: u32| if up { bit } else { 0 };
-    InterfaceCounters {
-        index: report.ifindex,
-        kind: if report.kind == 0 { ETHERNET } else { report.kind },
-        speed: report.speed,
-        direction: FULL_DUPLEX,
-        status: up(report.admin_up, InterfaceCounters::ADMIN_UP) | up(report.oper_up, InterfaceCounters::OPER_UP),
-        in_octets: report.in_octets,
-        in_unicast: report.in_unicast as u32,
-        in_multicast: report.in_multicast as u32,
-        in_broadcast: report.in_broadcast as u32,
-        in_discards: report.in_discards as u32,
-        in_errors: report.in_errors as u32,
-        in_unknown_protocols: UNKNOWN_COUNTER_32,
-        out_octets: report.out_octets,
-        out_unicast: report.out_unicast as u32,
-        out_multicast: report.out_multicast as u32,
-        out_broadcast: report.out_broadcast as u32,
-        out_discards: report.out_discards as u32,
-        out_errors: report.out_errors as u32,
-        promiscuous: 0,
     }
 }

@@ -1,6 +1,5 @@
 //! The other end of an agent: a UDP socket that takes datagrams apart.
 
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -9,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 use weir_flowfmt::sflow::decode::{CounterRecord, Datagram, FlowRecord, Sample};
-use weir_flowfmt::sflow::encode::Encoding;
 use weir_flowfmt::sflow::{CountersSample, DataFormat, FlowSample, InterfaceCounters};
 use weir_telemetry::agent::{AgentConfig, Asked, InterfaceReport, Reports, Way, Ways};
 
@@ -169,17 +167,8 @@ impl Ways for AsSeen {
 
 /// An agent at 192.0.2.1 that sends to `collectors` and reports no counters.
 pub(crate) fn config(collectors: &[SocketAddr]) -> AgentConfig {
-    AgentConfig {
-        address: "192.0.2.1".parse().unwrap(),
-        sub_id: 0,
-        encoding: Encoding::Expanded,
-        datagram_bytes: 1400,
-        polling_interval: 0,
-        polling_intervals: BTreeMap::new(),
-        drop_limit: 0,
-        collectors: collectors.iter().map(|&address| address.into()).collect(),
-        host: None,
-    }
+    let collectors = collectors.iter().map(|&address| address.into()).collect();
+    AgentConfig { collectors, ..AgentConfig::new("192.0.2.1".parse().unwrap()) }
 }
 
 /// Waits until something is so, and fails when it does not become so.

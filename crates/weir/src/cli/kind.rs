@@ -54,6 +54,7 @@ pub(crate) const KINDS: &[Kind] = &[
     kind("ACL", Source::AccessLists, "the name of an access list, as in the configuration"),
     kind("PREFIX|ADDRESS", Source::Prefixes, "a prefix as 192.0.2.0/24, or an address as 192.0.2.7"),
     kind("REVISION", Source::Revisions, "the number of an applied configuration, as `config history` has it"),
+    kind("PART", Source::Nothing, "a part of what there is to see: the command lists them"),
     kind("CASE", Source::BenchCases, "the name of a measurement"),
     kind("FILE", Source::Files, "a file; where it says so, - is standard input or output"),
     kind("DIR", Source::Folders, "a folder"),

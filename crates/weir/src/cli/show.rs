@@ -82,8 +82,8 @@ pub(crate) enum Show {
     /// How full packet memory is
     #[command(visible_alias = "buf")]
     Buffers,
-    /// The sFlow sampler and agent: settings, collectors, samples
-    Sflow,
+    /// The sFlow sampler and agent: settings, collectors, samples, drops that were told
+    Sflow(ShowSflowArgs),
     /// What traces recorded (as `weir trace show`)
     Trace(TraceShowArgs),
     /// Captures that are under way
@@ -181,6 +181,28 @@ pub(crate) struct ShowErrorsArgs {
     /// Each worker's counters apart
     #[arg(long)]
     pub(crate) by_worker: bool,
+}
+
+/// `weir show sflow`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowSflowArgs {
+    /// Only this part, in detail
+    #[arg(value_name = "PART")]
+    pub(crate) part: Option<SflowPart>,
+}
+
+/// A part of what `weir show sflow` tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SflowPart {
+    /// Sampled interfaces: rates, numbers, pools and samples, also by worker
+    #[value(alias = "interfaces")]
+    Interface,
+    /// Collectors: where they are, how they are reached, what they got
+    #[value(alias = "collectors")]
+    Collector,
+    /// Dropped packets by interface, node and reason, and how many of them were told
+    #[value(alias = "drop")]
+    Drops,
 }
 
 /// `weir show acl`.

@@ -533,68 +533,6 @@ wan        192.0.2.9  -    incomplete  0.5 s
 }
 
 #[test]
-fn sflow_tells_settings_and_losses() {
-    let reply = Sflow {
-        settings: SflowSettings {
-            sampling_rate: 1000,
-            polling_interval: 0,
-            header_bytes: 128,
-            direction: SflowDirection::Rx,
-            drop_limit: 100,
-            encoding: SflowEncoding::Expanded,
-            datagram_bytes: 1400,
-            agent_sub_id: 0,
-        },
-        agent: Some("192.0.2.1".parse().unwrap()),
-        collectors: vec![SflowCollector {
-            address: "2001:db8::1".parse().unwrap(),
-            port: 6343,
-            sent: 7,
-            errors: 1,
-            last_error: Some("connection refused".to_owned()),
-        }],
-        workers: vec![SflowWorker { worker: 0, samples_taken: 10, samples_sent: 9, samples_dropped: 1 }],
-        interfaces: vec![SflowInterface {
-            interface: "wan".to_owned(),
-            index: 1,
-            sampling_rate: 1000,
-            direction: SflowDirection::Rx,
-            pool: 10_000,
-            samples: 10,
-        }],
-        samples_sent: 9,
-        samples_lost: 0,
-        samples_incomplete: 0,
-        discards_sent: 3,
-        discards_dropped: 4,
-        datagrams: 7,
-    };
-    let expected = "\
-sampling-rate     1 in 1000, rx
-polling-interval  off
-header-bytes      128
-drop-limit        100 a second
-encoding          expanded, datagrams up to 1400 bytes
-agent             192.0.2.1, sub-agent 0
-samples           10 taken, 9 sent, 1 dropped, 0 lost
-discards          3 told, 4 beyond the limit
-datagrams         7
-
-Collector           Sent  Errors
-[2001:db8::1]:6343     7       1
-
-Interface  Idx  Rate  Direction   Pool  Samples
-wan          1  1000  rx         10000       10
-
-Worker  Taken  Sent  Dropped
-     0     10     9        1
-
-[2001:db8::1]:6343: connection refused
-";
-    assert_eq!(super::sflow::sflow(&reply, &PIPE), expected);
-}
-
-#[test]
 fn traces_are_paragraphs() {
     let step = |node: &str, description: &str, verdict: &str| TraceStep {
         node: node.to_owned(),

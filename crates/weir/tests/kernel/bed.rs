@@ -129,6 +129,17 @@ impl Bed {
         (done.stdout + &done.stderr, success)
     }
 
+    /// Starts a program on a host, which ends with what this gives.
+    pub(crate) fn spawn(&self, host: &str, line: &str) -> Running {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        self.lab.host(host).unwrap().spawn(words[0], &words[1..]).unwrap()
+    }
+
+    /// A file of this bed's.
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
     /// A request of `size` bytes is answered, the first or, where links and neighbours settle, the second.
     #[track_caller]
     pub(crate) fn ping(&self, from: &str, to: &str, size: usize) {

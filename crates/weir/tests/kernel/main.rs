@@ -1,6 +1,6 @@
 //! Weir and the Linux kernel as peers: what one puts on the wire, the other has to understand.
 //!
-//! The cases need parts of the kernel that not every machine has (802.1Q, bonding, MPLS). Where they are missing a
+//! The cases need parts of the kernel that not every machine has (802.1Q, bonding, MPLS, psample). Where they are missing a
 //! case says so in one line and is skipped; `make test-kernel` runs all of them inside of Debian's kernel, and
 //! there nothing may be missing. A case is a file in this folder and a line here.
 
@@ -8,4 +8,5 @@ mod bed;
 
 mod bonds;
 mod labels;
+mod sampling;
 mod tags;

@@ -1,9 +1,11 @@
-//! Rules about the sFlow agent and the workers.
+//! Rules about sFlow: who hears of it, what fits a datagram, and by which numbers interfaces are told.
 
 use std::collections::HashMap;
 
 use super::Rules;
 use crate::findings::at;
+use crate::scalar::Host;
+use crate::sflow::SflowEncoding;
 
 /// Bytes of a datagram around the header of one expanded flow sample, worked out from the sFlow
 /// version 5 specification: datagram with an IPv6 agent 40, record tag and length 8, expanded
@@ -11,13 +13,17 @@ use crate::findings::at;
 /// of the header to 4 bytes.
 const AROUND_HEADER: u32 = 120;
 
+/// Compact samples have so many bits for an interface.
+const COMPACT_BITS: u32 = 24;
+
 impl Rules<'_, '_> {
-    pub(super) fn settings(&mut self) {
+    pub(super) fn sflow(&mut self) {
         self.sflow_use();
         self.sflow_agent();
         self.sflow_interfaces();
+        self.os_indices();
+        self.psample();
         self.collectors();
-        self.workers();
     }
 
     /// Sampling that nobody hears of, and collectors that hear nothing.
@@ -25,7 +31,7 @@ impl Rules<'_, '_> {
         let config = &self.candidate.config;
         let sampled = config.interfaces.iter().find(|(_, interface)| interface.sflow).map(|(name, _)| name.as_str());
         match sampled {
-            Some(name) if config.sflow.collectors.is_empty() && !self.findings.any_broken("sflow.collectors") => {
+            Some(name) if !config.sflow.has_listeners() && !self.findings.any_broken("sflow.collectors") => {
                 let message = format!("interface `{name}` is sampled, but there is no collector");
                 let help = "add one, as `sflow: {collectors: [{address: 192.0.2.9}]}`".to_owned();
                 self.warning(&self.of_interface(name, "sflow"), message, "samples go nowhere", help);
@@ -82,29 +88,49 @@ impl Rules<'_, '_> {
             return; // One is broken, and indices do not match.
         }
         for (item, collector) in collectors.iter().enumerate() {
-            if let Some(earlier) = first.insert((collector.address, collector.port), item) {
+            let place = (&collector.address, collector.port, &collector.namespace, &collector.dev);
+            if let Some(earlier) = first.insert(place, item) {
                 let message = format!("the collector {} port {} is listed twice", collector.address, collector.port);
                 let help = format!("the first is `sflow.collectors[{earlier}]`; keep one of them");
                 self.error(at!["sflow", "collectors", item], message, "the second one", help);
             }
+            if let (Host::Address(address), Some(source)) = (&collector.address, collector.source)
+                && address.is_ipv4() != source.is_ipv4()
+            {
+                let message = format!("nothing can be sent from {source} to {address}");
+                let help = format!("a source of the same IP version as {address}");
+                self.error(at!["sflow", "collectors", item, "source"], message, "another IP version", help);
+            }
         }
     }
 
-    fn workers(&mut self) {
-        let workers = &self.candidate.config.workers;
-        if self.findings.any_broken("workers.cores") {
-            return;
+    /// Whoever listens tells the two directions apart by their groups.
+    fn psample(&mut self) {
+        let Some(wanted) = &self.candidate.config.sflow.psample else { return };
+        if wanted.group == wanted.egress_group && !self.findings.any_broken("sflow.psample") {
+            let message = format!("samples of both directions in group {}", wanted.group);
+            let help = "take another number for one of them".to_owned();
+            self.error(at!["sflow", "psample", "egress-group"], message, "the same as `group`", help);
         }
-        if !workers.cores.is_empty() && workers.cores.len() != usize::from(workers.count) {
-            let message = format!("{} workers on {} cores", workers.count, workers.cores.len());
-            self.error(at!["workers", "count"], message, "", "leave out `count`: there is one worker for each core".into());
-        }
+    }
+
+    /// Numbers by which interfaces are told: each one's own, and within what the encoding holds.
+    fn os_indices(&mut self) {
+        let sflow = &self.candidate.config.sflow;
         let mut first = HashMap::new();
-        for (item, core) in workers.cores.iter().enumerate() {
-            if let Some(earlier) = first.insert(core, item) {
-                let help = format!("worker {earlier} has it already; two workers on one core only hinder each other");
-                self.error(at!["workers", "cores", item], format!("core {core} is used twice"), "the second one", help);
+        for (name, other) in &sflow.interfaces {
+            let Some(index) = other.os_index else { continue };
+            if let Some(earlier) = first.insert(index, name) {
+                let message = format!("the interfaces `{earlier}` and `{name}` are both told as {index}");
+                let help = "a Linux interface is paired with one interface".to_owned();
+                self.error(at!["sflow", "interfaces", name.as_str(), "osIndex"], message, "the second one", help);
             }
+        }
+        let highest = first.keys().copied().chain([sflow.if_offset]).max().unwrap_or(0);
+        if sflow.os_index && sflow.encoding == SflowEncoding::Compact && highest >> COMPACT_BITS != 0 {
+            let message = format!("compact samples have {COMPACT_BITS} bits for an interface, too few for {highest}");
+            let help = format!("`encoding: expanded`, or numbers below {}", 1_u32 << COMPACT_BITS);
+            self.error(at!["sflow", "encoding"], message, "", help);
         }
     }
 }

@@ -1,0 +1,169 @@
+//! Samples, drops and counters through the kernel, as hsflowd hears them, and a collector behind a VRF.
+//!
+//! A listener in Python joins the groups as hsflowd's modules do and takes every message apart; tshark reads the same
+//! messages from the kernel's netlink monitor.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use weir_netlink::lab::ROUTER;
+
+use super::bed::{Bed, kernel_has, wait};
+
+const LISTENER: &str = include_str!("listen.py");
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// Messages of a kind.
+fn of<'a>(messages: &'a [Value], family: &'a str) -> impl Iterator<Item = &'a Value> {
+    messages.iter().filter(move |message| message["family"] == family)
+}
+
+fn heard(listener: &weir_netlink::lab::Running) -> Vec<Value> {
+    let said = listener.stdout_so_far();
+    assert_eq!(listener.stderr_so_far(), "", "a message was not what it should be");
+    said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// The interface's number, as the router says it.
+fn index(bed: &Bed, name: &str) -> u64 {
+    let all = bed.ask("show interface");
+    let one = all["interfaces"].as_array().unwrap().iter().find(|it| it["name"] == name);
+    one.unwrap()["index"].as_u64().unwrap()
+}
+
+#[test]
+fn a_listener_on_the_kernels_groups_hears_samples_drops_and_counters() {
+    if !kernel_has(&["link add nlmon-test type nlmon"]) {
+        return;
+    }
+    let mut bed = Bed::new("sampling", &[("near", 1), ("far", 1)]);
+    bed.on("near", "ip address add 10.1.0.2/24 dev eth0");
+    bed.on("far", "ip address add 10.2.0.2/24 dev eth0");
+    bed.on("near", "ip route add default via 10.1.0.1");
+    bed.on("far", "ip route add default via 10.2.0.1");
+    bed.on(ROUTER, "ip link add monitor type nlmon");
+    bed.on(ROUTER, "ip link set monitor up");
+    std::fs::write(bed.file("listen.py"), LISTENER).unwrap();
+    let mut tcpdump = bed.spawn(ROUTER, &format!("tcpdump -i monitor -U -s 0 -w {}", bed.file("netlink.pcap")));
+    tcpdump.wait_for_output("listening on", LIMIT).unwrap();
+    let mut listener = bed.spawn(ROUTER, &format!("python3 {}", bed.file("listen.py")));
+    listener.wait_for_output("listening", LIMIT).unwrap();
+    bed.start(
+        "interfaces:
+  near: {device: {driver: af-xdp, name: near-0}, addresses: [10.1.0.1/24], sflow: true}
+  far: {device: {driver: af-xdp, name: far-0}, addresses: [10.2.0.1/24], sflow: true}
+sflow:
+  sampling-rate: 1
+  direction: both
+  polling-interval: 1
+  drop-limit: 1000
+  psample: {}
+  interfaces: {near: {osIndex: 4321}}
+",
+    );
+    let (near, far) = (index(&bed, "near"), index(&bed, "far"));
+    bed.ping("near", "10.2.0.2", 100);
+    bed.no_ping("near", "10.99.0.1");
+    let all = || heard(&listener);
+    let echo = |message: &Value| {
+        message["origsize"] == 142 && (message["iifindex"].as_u64(), message["oifindex"].as_u64()) == (Some(near), Some(far))
+    };
+    wait("samples of both directions", || {
+        let all = all();
+        let groups: Vec<u64> = of(&all, "psample").filter(|it| echo(it)).filter_map(|it| it["group"].as_u64()).collect();
+        if groups.contains(&3) && groups.contains(&4) { Ok(()) } else { Err(format!("{all:?}")) }
+    });
+    wait("a drop, counters and states", || {
+        let all = all();
+        let dropped = of(&all, "NET_DM").any(|it| it["trap"] == "no-route" && it["in_port"]["netdev_ifindex"] == near);
+        let counted = |name: &str| of(&all, "counters").filter(|it| it["portname"] == name && it["rx_pkts"].as_u64() > Some(0)).count() > 1;
+        if dropped && counted("near") && counted("far") && of(&all, "status").count() > 1 { Ok(()) } else { Err(format!("{all:?}")) }
+    });
+    let all = all();
+    for group in [3, 4] {
+        let numbers: Vec<u64> = of(&all, "psample").filter(|it| it["group"] == group).map(|it| it["seq"].as_u64().unwrap()).collect();
+        assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "group {group}: {numbers:?}");
+    }
+    for sample in of(&all, "psample") {
+        assert_eq!((&sample["rate"], &sample["proto"]), (&1.into(), &1.into()), "{sample}");
+        assert!(sample["data"].as_str().unwrap().len() as u64 / 2 <= sample["origsize"].as_u64().unwrap().min(128), "{sample}");
+    }
+    // The header bytes are those of ingress: they begin with the router's address there.
+    let macs = bed.ask("show interface");
+    let mac_of = |name: &str| {
+        let one = macs["interfaces"].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
+        one["mac"].as_str().unwrap().replace(':', "")
+    };
+    let ingress = of(&all, "psample").find(|it| it["group"] == 3 && echo(it)).unwrap();
+    assert!(ingress["data"].as_str().unwrap().starts_with(&mac_of("near")), "{ingress}");
+    let egress = of(&all, "psample").find(|it| it["group"] == 4 && echo(it)).unwrap();
+    assert_eq!(egress["data"].as_str().unwrap()[12..24], mac_of("far"), "{egress}");
+    let dropped = of(&all, "NET_DM").find(|it| it["trap"] == "no-route").unwrap();
+    assert_eq!((&dropped["origin"], &dropped["proto"], &dropped["orig_len"]), (&0.into(), &0x0800.into(), &98.into()), "{dropped}");
+    let counters = |name: &'static str| of(&all, "counters").filter(move |it| it["portname"] == name).last().unwrap();
+    assert_eq!((&counters("near")["ifindex"], &counters("near")["osindex"]), (&near.into(), &4321.into()));
+    assert_eq!((&counters("far")["ifindex"], counters("far").get("osindex")), (&far.into(), None));
+    assert_eq!(counters("near")["hw_address"], mac_of("near"));
+    tshark_reads_the_same(&bed, tcpdump, near, far);
+    let told = bed.ask("show sflow");
+    assert!(told["kernel"]["lacking"].as_array().unwrap().is_empty(), "{told}");
+    assert!(told["kernel"]["samples"].as_u64() >= Some(of(&all, "psample").count() as u64), "{told}");
+    assert_eq!(told["kernel"]["failed"], 0);
+    drop(listener);
+    bed.stop();
+}
+
+/// What Wireshark's dissectors make of the messages: they learn the families from the listener's own questions.
+fn tshark_reads_the_same(bed: &Bed, tcpdump: weir_netlink::lab::Running, near: u64, far: u64) {
+    tcpdump.interrupt().unwrap();
+    let file = bed.file("netlink.pcap");
+    let samples = bed.on(ROUTER, &format!(
+        "tshark -n -r {file} -Y psample.sample_group -T fields -e psample.iifindex -e psample.oifindex -e psample.origsize -e psample.sample_group"
+    ));
+    let line = |group: u64| format!("{near}\t{far}\t142\t{group}");
+    assert!(samples.lines().any(|it| it == line(3)) && samples.lines().any(|it| it == line(4)), "{samples}");
+    let drops = bed.on(ROUTER, &format!(
+        "tshark -n -r {file} -Y net_dm.hw_trap_name -T fields -e net_dm.port.netdev_index -e net_dm.hw_trap_group_name -e net_dm.hw_trap_name -e net_dm.orig_len"
+    ));
+    assert!(drops.lines().any(|it| it == format!("{near}\tip4-lookup\tno-route\t98")), "{drops}");
+}
+
+#[test]
+fn a_collector_behind_a_vrf_is_reached_by_its_device() {
+    if !kernel_has(&["link add vrf-test type vrf table 10"]) {
+        return;
+    }
+    let mut bed = Bed::new("vrf", &[("near", 1), ("collector", 1)]);
+    for line in [
+        "ip link add vrf-mgmt type vrf table 100",
+        "ip link set vrf-mgmt up",
+        "ip link set collector-0 master vrf-mgmt",
+        "ip address add 10.50.0.1/24 dev collector-0",
+        "ip address add 10.50.0.9/24 dev collector-0",
+        "ip link set collector-0 up",
+    ] {
+        bed.on(ROUTER, line);
+    }
+    bed.on("collector", "ip address add 10.50.0.2/24 dev eth0");
+    bed.on("near", "ip address add 10.1.0.2/24 dev eth0");
+    let mut tshark = bed.spawn("collector", "tshark -l -n -i eth0 -c 1 -f udp -T fields -e ip.src -e ip.dsfield.dscp");
+    tshark.wait_for_output("Capturing on", LIMIT).unwrap();
+    bed.start(
+        "interfaces:
+  near: {device: {driver: af-xdp, name: near-0}, addresses: [10.1.0.1/24], sflow: true}
+sflow:
+  sampling-rate: 1
+  collectors:
+    - {address: 10.50.0.2, dev: vrf-mgmt, source: 10.50.0.9, dscp: 16}
+    - {address: 10.50.0.2}
+",
+    );
+    bed.ping("near", "10.1.0.1", 100);
+    let done = tshark.wait(LIMIT).unwrap();
+    assert_eq!(done.stdout.trim(), "10.50.0.9\t16", "{}", done.stderr);
+    // Without the device there is no way.
+    let told = bed.ask("show sflow collector");
+    assert!(told[0]["sent"].as_u64() > Some(0) && told[0]["errors"] == 0, "{told}");
+    assert!(told[1]["sent"] == 0 && told[1]["last_error"].as_str().is_some_and(|it| it.contains("unreachable")), "{told}");
+    bed.stop();
+}
