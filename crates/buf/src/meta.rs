@@ -19,7 +19,7 @@ impl Flags {
     pub const BROADCAST: Flags = Flags(1 << 1);
     /// The packet spans several chunks; `Meta::total_len` and the chain are valid.
     pub const CHAINED: Flags = Flags(1 << 2);
-    /// A tap marked the packet; `Meta::mark` is valid.
+    /// A tap marked the packet.
     pub const MARKED: Flags = Flags(1 << 3);
     /// `Meta::flow_hash` is valid.
     pub const HASHED: Flags = Flags(1 << 4);
@@ -107,7 +107,7 @@ pub struct Meta {
     pub table: u32,
     /// Hash over the flow's addresses and ports (`Flags::HASHED`).
     pub flow_hash: u32,
-    /// Slot of the tap that marked the packet (`Flags::MARKED`).
+    /// What the tap that marked the packet told it to take along when it was put aside or given to another worker.
     pub mark: u32,
     /// Number of the packet's trace record (`Flags::TRACED`).
     pub trace: u32,

@@ -79,6 +79,24 @@ impl Pkt {
         unsafe { std::slice::from_raw_parts_mut(self.data.as_ptr(), self.len as usize) }
     }
 
+    /// The first `most` bytes of the data, and what lies behind it in the chunk when it has fewer: for copying by whole
+    /// cache lines. What is behind means nothing.
+    #[inline(always)]
+    #[must_use]
+    pub fn data_and_behind(&self, most: usize) -> &[u8] {
+        let length = most.min(STRIDE - self.head as usize);
+        // SAFETY: `data` lies `head` bytes behind the start of a chunk of STRIDE bytes that this handle owns; the region
+        // is initialised memory.
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr(), length) }
+    }
+
+    /// A number that no other living packet has.
+    #[inline(always)]
+    #[must_use]
+    pub fn identity(&self) -> usize {
+        self.meta.as_ptr() as usize
+    }
+
     /// Asks the cache for the first line of the data.
     #[inline(always)]
     pub fn prefetch(&self) {

@@ -1,31 +1,28 @@
 //! A vector of packets on its way from one node to the next.
 //!
-//! Beside the packets it knows whether any of them is marked, so that whoever completes marked
-//! packets need not look at vectors that hold none.
+//! A `Vec` whose push cannot unwind and whose storage is exchanged where it can be.
 
 use std::ops::{Deref, DerefMut};
 
-use crate::{Flags, Pkt};
+use crate::Pkt;
 
 /// Packets that travel together.
 #[derive(Debug, Default)]
 pub struct Vector {
     packets: Vec<Pkt>,
-    marked: bool,
 }
 
 impl Vector {
     /// An empty vector with room for `capacity` packets.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Vector {
-        Vector { packets: Vec::with_capacity(capacity), marked: false }
+        Vector { packets: Vec::with_capacity(capacity) }
     }
 
     /// Adds a packet.
     #[inline(always)]
     #[expect(unsafe_code, reason = "a push that cannot unwind with the packet in hand")]
     pub fn push(&mut self, packet: Pkt) {
-        self.marked |= packet.flags().any(Flags::MARKED);
         let len = self.packets.len();
         if len == self.packets.capacity() {
             grow(&mut self.packets);
@@ -48,27 +45,21 @@ impl Vector {
     pub fn take_all(&mut self, other: &mut Vector) {
         if self.packets.is_empty() {
             std::mem::swap(&mut self.packets, &mut other.packets);
-            self.marked = other.marked;
         } else {
             self.packets.append(&mut other.packets);
-            self.marked |= other.marked;
         }
-        other.marked = false;
     }
 
     /// Adds packets in order.
     #[inline]
     pub fn extend(&mut self, packets: impl Iterator<Item = Pkt>) {
-        let before = self.packets.len();
         self.packets.extend(packets);
-        self.marked |= self.packets[before..].iter().any(|packet| packet.flags().any(Flags::MARKED));
     }
 
     /// Moves the packets behind the first `keep` to the end of `other`.
     pub fn split_into(&mut self, keep: usize, other: &mut Vector) {
         if keep < self.packets.len() {
             other.packets.extend(self.packets.drain(keep..));
-            other.marked |= self.marked;
         }
     }
 
@@ -76,16 +67,12 @@ impl Vector {
     #[inline]
     pub fn drain_front(&mut self, n: usize) -> std::vec::Drain<'_, Pkt> {
         let n = n.min(self.packets.len());
-        if n == self.packets.len() {
-            self.marked = false;
-        }
         self.packets.drain(..n)
     }
 
     /// Takes all packets out, in order.
     #[inline]
     pub fn drain(&mut self) -> std::vec::Drain<'_, Pkt> {
-        self.marked = false;
         self.packets.drain(..)
     }
 
@@ -93,22 +80,9 @@ impl Vector {
     #[inline(always)]
     #[expect(unsafe_code, reason = "dropping nothing, without a walk over the handles")]
     pub(crate) fn forget_all(&mut self) {
-        self.marked = false;
         // SAFETY: 0 is below the capacity and no element needs to be initialised; elements that are
         // not dropped are only leaked.
         unsafe { self.packets.set_len(0) };
-    }
-
-    /// Whether a packet in here may be marked.
-    #[inline(always)]
-    #[must_use]
-    pub fn any_marked(&self) -> bool {
-        self.marked
-    }
-
-    /// Notes that a tap marked a packet in here.
-    pub fn note_marked(&mut self) {
-        self.marked = true;
     }
 
     /// How many packets fit without asking for memory.

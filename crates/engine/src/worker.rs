@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use weir_buf::{Pkt, PktCache, VECTOR, Vector};
+use weir_buf::{Flags, Pkt, PktCache, VECTOR, Vector};
 use weir_graph::{DropReason, Env, Graph, HoldKey, TraceRequest, World};
 use weir_nodes::{Event, PortTx, Tables, transmit};
 use weir_port::{RxQueue, TxQueue};
@@ -350,8 +350,13 @@ impl Lane {
                 let Some(Some((ring, waker))) = self.handoff_out.get_mut(*other) else {
                     return graph.drop_all(env, self.port_tx, DropReason::TxDown, packets);
                 };
+                let mut flags = Flags::NONE;
                 for packet in packets.iter_mut() {
                     packet.set_aux(interface);
+                    flags |= packet.flags();
+                }
+                if flags.any(Flags::MARKED) {
+                    graph.part(packets);
                 }
                 let taken = ring.push_many(&mut packets.drain_front(ring.capacity() - ring.len()));
                 if taken > 0 {

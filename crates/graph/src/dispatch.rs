@@ -23,6 +23,9 @@ use crate::{DropReason, Next};
 
 mod looks;
 
+/// Taps of one graph.
+const MOST_TAPS: usize = 8;
+
 /// More node calls than any turn needs; what is still inside then goes in circles.
 const LOOP_LIMIT: usize = 4096;
 
@@ -50,7 +53,7 @@ pub enum GraphError {
         /// What it names.
         next: &'static str,
     },
-    /// More than 64 nodes.
+    /// More than 64 nodes, or more than 8 taps.
     TooMany,
 }
 
@@ -58,7 +61,7 @@ impl std::fmt::Display for GraphError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             GraphError::UnknownNext { node, next } => write!(f, "node {node} names {next} as a next node, which does not exist"),
-            GraphError::TooMany => write!(f, "a graph has at most 64 nodes"),
+            GraphError::TooMany => write!(f, "a graph has at most 64 nodes and {MOST_TAPS} taps"),
         }
     }
 }
@@ -187,7 +190,7 @@ impl<W: World> GraphBuilder<W> {
     /// # Errors
     /// A next node that does not exist; too many nodes.
     pub fn build(self, worker: usize, trace: Producer<TraceStep>) -> Result<Graph<W>, GraphError> {
-        if self.specs.len() > 64 {
+        if self.specs.len() > 64 || self.taps.len() > MOST_TAPS {
             return Err(GraphError::TooMany);
         }
         let map = Arc::new(DropMap::new(&self.specs));
@@ -218,11 +221,10 @@ impl<W: World> GraphBuilder<W> {
             leaving: Vec::with_capacity(64),
             counters,
             map,
-            gates: self.taps.iter().map(|_| Gate::default()).collect(),
+            gates: Default::default(),
             marker: self.taps.iter().position(|tap| tap.marks()),
             taps: self.taps,
             marks: Marks::default(),
-            departing: Vec::new(),
             tracer: Tracer::new(trace),
             worker,
         })
@@ -249,14 +251,12 @@ pub struct Graph<W: World> {
     leaving: Vec<u32>,
     counters: Arc<WorkerCounters>,
     map: Arc<DropMap>,
-    /// One a tap.
-    gates: Box<[Gate]>,
+    /// One a tap; here and not elsewhere, since every vector passes some.
+    gates: [Gate; MOST_TAPS],
     taps: Vec<Box<dyn Tap<W>>>,
     marks: Marks,
     /// The tap that marks, and is told what became of marked packets.
     marker: Option<usize>,
-    /// Marked packets that a driver is about to be asked to take: place in the vector, slot, how it leaves.
-    departing: Vec<(usize, u32, Fate)>,
     tracer: Tracer,
     worker: usize,
 }
@@ -591,12 +591,15 @@ impl<W: World> Graph<W> {
         }
     }
 
-    fn hold(&mut self, env: &mut Env<'_, W>, node: usize, place: u16, packet: Pkt) {
+    fn hold(&mut self, env: &mut Env<'_, W>, node: usize, place: u16, mut packet: Pkt) {
         let Some(&(key, next)) = self.scratch.holds.get(place as usize) else {
             return self.drop_one(env, node, DropReason::HoldFull, packet);
         };
         let again = packet.flags().any(Flags::HELD);
         let next = self.next(node, next) as u16;
+        if packet.flags().any(Flags::MARKED) {
+            self.part(std::slice::from_mut(&mut packet));
+        }
         match self.holds.keep(key, node as u16, next, env.now, packet) {
             Ok(()) => self.level(),
             Err(packet) => {
@@ -685,7 +688,7 @@ impl<W: World> Graph<W> {
         let taps = self.due(env.world.drop_taps(), packet.interface(), 1);
         if taps != 0 {
             let point = Point::Drop { node: node as u16, reason };
-            let crowd = looks::Crowd { inner: false, any_marked: false, packets: std::slice::from_ref(&packet) };
+            let crowd = looks::Crowd { inner: false, packets: std::slice::from_ref(&packet) };
             self.let_look(env, taps, point, packet.interface(), crowd);
             self.marks.0.clear();
         }

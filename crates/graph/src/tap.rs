@@ -1,8 +1,8 @@
 //! Those who look.
 //!
 //! A tap sees shared references at a named point. It can ask for packets to be marked; the graph sets the mark,
-//! and tells the tap of the worker in which the packet ends what became of it. One tap of a graph may mark.
-//! Vectors know whether they hold a marked packet, so that telling costs nothing where there is none.
+//! and tells the tap of the worker in which the packet ends what became of it, while the packet is still there to be
+//! looked at. One tap of a graph may mark.
 
 use weir_buf::Pkt;
 
@@ -40,8 +40,6 @@ pub struct Look<'a, W: World> {
     /// Whether no port feeds that interface: its packets came in by another one, where taps may have seen them, too, or
     /// leave by another.
     pub inner: bool,
-    /// Whether any packet of the vector may be marked.
-    pub any_marked: bool,
     /// Packets that went by the tap on this interface since the start, this vector's included.
     pub seen: u64,
     /// What is left of the packets that the tap allowed to go by unseen.
@@ -52,7 +50,7 @@ pub struct Look<'a, W: World> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// A driver took it for this interface.
-    Sent(Departure),
+    Sent(u32),
     /// Copies of it went to so many places.
     Copied(u32),
     /// This router itself kept it, or turned it into its answer.
@@ -66,68 +64,51 @@ pub enum Fate {
     },
 }
 
-/// How a marked packet left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Departure {
-    /// The interface whose driver took it.
-    pub interface: u32,
-    /// How many of `head` are the packet's.
-    pub len: u16,
-    /// Its first bytes as they left: addresses, tags, labels.
-    pub head: [u8; DEPARTURE_HEAD],
-}
-
-/// Bytes of a leaving packet that a [`Departure`] keeps: one cache line.
-pub const DEPARTURE_HEAD: usize = 64;
-
-impl Departure {
-    /// Of a packet about to leave.
-    pub(crate) fn of(interface: u32, packet: &Pkt) -> Departure {
-        let mut head = [0; DEPARTURE_HEAD];
-        let len = packet.len().min(DEPARTURE_HEAD);
-        if let (Some(to), Some(from)) = (head.get_mut(..len), packet.data().get(..len)) {
-            to.copy_from_slice(from);
-        }
-        Departure { interface, len: len as u16, head }
-    }
-
-    /// The bytes that are there.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        self.head.get(..self.len as usize).unwrap_or(&[])
-    }
-}
-
 /// What stands before a tap and lets by what it need not see.
 ///
-/// Each interface has what is left of its own allowance beside its own count. A vector that goes by touches one
+/// Each interface has its own allowance. A vector that goes by takes its packets off and touches nothing else: one
 /// cache line, which the interfaces with the lowest numbers share.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Gate {
-    near: [Lane; NEAR],
-    /// Those of interfaces with higher numbers.
-    far: Vec<Lane>,
+    /// Packets that may still go by, of the interfaces with the lowest numbers.
+    near: [u64; NEAR],
+    near_asked: [Asked; NEAR],
+    /// The same of all others.
+    far: Vec<(u64, Asked)>,
 }
 
-/// An interface as a gate sees it.
+/// What the tap said of an interface when it was asked last.
 #[derive(Clone, Copy, Debug, Default)]
-struct Lane {
-    /// Packets that may still go by.
-    left: u64,
-    /// Packets that came.
-    seen: u64,
+struct Asked {
+    /// How many may go by.
+    allowed: u64,
+    /// Packets that had come by then, and those that were shown since.
+    before: u64,
 }
 
-/// Interfaces whose lanes lie in the gate itself.
-const NEAR: usize = 4;
+impl Asked {
+    /// Packets that came, when so many may still go by.
+    fn seen(self, left: u64) -> u64 {
+        self.before.wrapping_add(self.allowed - left)
+    }
+
+    fn again<W: World>(&mut self, left: &mut u64, tap: &mut dyn Tap<W>, interface: u32) {
+        self.before = self.seen(*left);
+        *left = tap.allow(interface, *left);
+        self.allowed = *left;
+    }
+}
+
+/// Interfaces that lie in the gate itself.
+const NEAR: usize = 8;
 /// Interfaces with lower numbers have their place from the start; they are numbered from 1 on.
 const USUAL_INTERFACES: usize = 1024;
 
 impl Default for Gate {
     /// Nothing may go by yet.
     fn default() -> Gate {
-        Gate { near: [Lane::default(); NEAR], far: vec![Lane::default(); USUAL_INTERFACES] }
+        Gate { near: [0; NEAR], near_asked: [Asked::default(); NEAR], far: vec![<(u64, Asked)>::default(); USUAL_INTERFACES] }
     }
 }
 
@@ -136,72 +117,76 @@ impl Gate {
     #[inline(always)]
     #[must_use]
     pub fn is_due(&mut self, interface: u32, count: usize) -> bool {
-        let place = interface as usize;
-        let lane = if place < NEAR { &mut self.near[place] } else { self.far_lane(place - NEAR) };
-        lane.seen += count as u64;
-        if lane.left < count as u64 {
-            return true;
+        let (left, asked) = self.lane(interface);
+        match left.checked_sub(count as u64) {
+            Some(rest) => {
+                *left = rest;
+                false
+            }
+            None => {
+                asked.before += count as u64;
+                true
+            }
         }
-        lane.left -= count as u64;
-        false
+    }
+
+    #[inline(always)]
+    fn lane(&mut self, interface: u32) -> (&mut u64, &mut Asked) {
+        let place = interface as usize;
+        if place < NEAR { (&mut self.near[place], &mut self.near_asked[place]) } else { self.far_lane(place - NEAR) }
     }
 
     #[inline]
-    fn far_lane(&mut self, place: usize) -> &mut Lane {
+    fn far_lane(&mut self, place: usize) -> (&mut u64, &mut Asked) {
         if place >= self.far.len() {
             self.grow(place);
         }
-        &mut self.far[place]
+        let (left, asked) = &mut self.far[place];
+        (left, asked)
     }
 
     #[cold]
     fn grow(&mut self, place: usize) {
         // Doubled, so that it is asked for rarely.
-        self.far.resize((place + 1).next_power_of_two(), Lane::default());
-    }
-
-    fn lane(&self, interface: u32) -> Lane {
-        let place = interface as usize;
-        self.near.get(place).or_else(|| self.far.get(place.checked_sub(NEAR)?)).copied().unwrap_or_default()
+        self.far.resize((place + 1).next_power_of_two(), Default::default());
     }
 
     /// What [`Look::seen`] and [`Look::unused`] tell.
     #[must_use]
-    pub fn state(&self, interface: u32) -> (u64, u64) {
-        let lane = self.lane(interface);
-        (lane.seen, lane.left)
+    pub fn state(&mut self, interface: u32) -> (u64, u64) {
+        let (left, asked) = self.lane(interface);
+        (asked.seen(*left), *left)
     }
 
     /// Asks the tap how many may go by on an interface from now on.
     pub fn ask<W: World>(&mut self, tap: &mut dyn Tap<W>, interface: u32) {
-        let place = interface as usize;
-        let lane = if place < NEAR { &mut self.near[place] } else { self.far_lane(place - NEAR) };
-        lane.left = tap.allow(interface, lane.left);
+        let (left, asked) = self.lane(interface);
+        asked.again(left, tap, interface);
     }
 
     /// Asks it for every interface on which something came.
     pub fn ask_all<W: World>(&mut self, tap: &mut dyn Tap<W>) {
-        for (interface, lane) in self.near.iter_mut().chain(&mut self.far).enumerate() {
-            if lane.seen > 0 {
-                lane.left = tap.allow(interface as u32, lane.left);
-            }
+        let near = self.near.iter_mut().zip(&mut self.near_asked);
+        let far = self.far.iter_mut().map(|(left, asked)| (left, asked));
+        for (interface, (left, asked)) in near.chain(far).enumerate().filter(|(_, (left, asked))| asked.seen(**left) > 0) {
+            asked.again(left, tap, interface as u32);
         }
     }
 }
 
-/// Marks that a tap asks for: place in the vector, and the slot to write.
+/// Marks that a tap asks for: places in the vector.
 #[derive(Debug, Default)]
-pub struct Marks(pub(crate) Vec<(u16, u32)>);
+pub struct Marks(pub(crate) Vec<u16>);
 
 impl Marks {
-    /// Asks for packet `place` of the vector to be marked with `slot`.
-    pub fn mark(&mut self, place: usize, slot: u32) {
-        self.0.push((place as u16, slot));
+    /// Asks for packet `place` of the vector to be marked.
+    pub fn mark(&mut self, place: usize) {
+        self.0.push(place as u16);
     }
 
-    /// Takes out what was asked for: places and slots.
-    pub fn drain(&mut self) -> impl Iterator<Item = (u16, u32)> {
-        self.0.drain(..)
+    /// Takes out what was asked for.
+    pub fn drain(&mut self) -> impl Iterator<Item = usize> {
+        self.0.drain(..).map(usize::from)
     }
 }
 
@@ -225,9 +210,21 @@ pub trait Tap<W: World>: Send {
         0
     }
 
-    /// What became of a packet that was marked with `slot`, maybe by the tap of another worker: told once, where
-    /// its fate is known. A packet that waits for an answer has none yet.
-    fn fate(&mut self, _slot: u32, _fate: &Fate) {}
+    /// What became of a marked packet, maybe one that the tap of another worker marked: told once, where its fate is
+    /// known, by the worker in which it ends. A packet that waits for an answer has none yet.
+    fn fate(&mut self, _packet: &Pkt, _fate: Fate) {}
+
+    /// A marked packet is put aside, or goes to another worker: what it shall take along ([`weir_buf::Meta::mark`]), so
+    /// that its fate can be told later, or there.
+    fn part(&mut self, _packet: &Pkt) -> u32 {
+        0
+    }
+
+    /// The driver of an interface is about to be asked to take packets, marked ones among them. What it takes is sent.
+    fn leaving(&mut self, _interface: u32, _packets: &[Pkt]) {}
+
+    /// It took all but these.
+    fn left(&mut self, _refused: &[Pkt]) {}
 
     /// Called every now and then: time for what is not per packet. `true` when it wants to be asked anew how
     /// much may go by, for all interfaces.

@@ -115,16 +115,16 @@ impl Node<Toy> for Guard {
 
 const STAGE: NodeSpec = NodeSpec { name: "stage", about: "The driver's.", nexts: &[], reasons: &[] };
 
-struct Marker(Arc<Mutex<Vec<(Point, usize, bool)>>>);
+struct Marker(Arc<Mutex<Vec<(Point, usize)>>>);
 
 impl Tap<Toy> for Marker {
     fn name(&self) -> &'static str {
         "marker"
     }
     fn look(&mut self, look: &Look<'_, Toy>, packets: &[Pkt], marks: &mut Marks) {
-        self.0.lock().unwrap().push((look.point, packets.len(), look.any_marked));
+        self.0.lock().unwrap().push((look.point, packets.len()));
         if look.point == Point::Rx {
-            marks.mark(0, 99);
+            marks.mark(0);
         }
     }
 }
@@ -136,7 +136,7 @@ struct Bench {
     world: Toy,
     events: (spsc::Producer<u32>, spsc::Consumer<u32>),
     trace: spsc::Consumer<TraceStep>,
-    seen: Arc<Mutex<Vec<(Point, usize, bool)>>>,
+    seen: Arc<Mutex<Vec<(Point, usize)>>>,
 }
 
 impl Bench {
@@ -326,11 +326,9 @@ fn taps_look_and_marks_travel() {
     bench.run(0, &[1, 1, 255]);
     let seen = bench.seen.lock().unwrap().clone();
     let drop = Point::Drop { node: 0, reason: DropReason::TooShort };
-    assert_eq!(seen, [(Point::Rx, 3, false), (drop, 1, false)]);
+    assert_eq!(seen, [(Point::Rx, 3), (drop, 1)]);
     let (_, mut vector) = bench.graph.next_leaving().unwrap();
-    assert!(vector.any_marked());
     assert!(vector[0].flags().any(Flags::MARKED) && !vector[1].flags().any(Flags::MARKED));
-    assert_eq!(vector[0].meta().mark, 99);
     bench.cache.free_all(vector.drain());
 }
 
@@ -417,7 +415,23 @@ fn a_tap_is_not_shown_what_it_lets_by() {
 }
 
 /// Marks every packet with its place, and notes what became of them.
-struct Follower(Arc<Mutex<Vec<(u32, Fate)>>>);
+#[derive(Clone, Default)]
+struct Follower {
+    told: Arc<Mutex<Vec<(u32, Fate)>>>,
+    places: Vec<(usize, u32)>,
+    leaving: Vec<(u32, Fate)>,
+}
+
+impl Follower {
+    fn take(&self) -> Vec<(u32, Fate)> {
+        std::mem::take(&mut *self.told.lock().unwrap())
+    }
+    /// A packet's place when it came, or 100 more if it has parted.
+    fn place(&self, packet: &Pkt) -> u32 {
+        let found = self.places.iter().find(|(identity, _)| *identity == packet.identity());
+        found.map_or(packet.meta().mark, |&(_, place)| place)
+    }
+}
 
 impl Tap<Toy> for Follower {
     fn name(&self) -> &'static str {
@@ -425,55 +439,63 @@ impl Tap<Toy> for Follower {
     }
     fn look(&mut self, look: &Look<'_, Toy>, packets: &[Pkt], marks: &mut Marks) {
         if look.point == Point::Rx {
-            (0..packets.len()).for_each(|place| marks.mark(place, place as u32));
+            (0..packets.len()).for_each(|place| marks.mark(place));
+            self.places = packets.iter().zip(0..).map(|(packet, place)| (packet.identity(), place)).collect();
         }
     }
     fn marks(&self) -> bool {
         true
     }
-    fn fate(&mut self, slot: u32, fate: &Fate) {
-        self.0.lock().unwrap().push((slot, *fate));
+    fn fate(&mut self, packet: &Pkt, fate: Fate) {
+        self.told.lock().unwrap().push((self.place(packet), fate));
+    }
+    fn part(&mut self, packet: &Pkt) -> u32 {
+        let place = self.place(packet);
+        self.places.retain(|(identity, _)| *identity != packet.identity());
+        place + 100
+    }
+    fn leaving(&mut self, interface: u32, packets: &[Pkt]) {
+        let marked = packets.iter().filter(|packet| packet.flags().any(Flags::MARKED));
+        self.leaving = marked.map(|packet| (self.place(packet), Fate::Sent(interface))).collect();
+    }
+    fn left(&mut self, refused: &[Pkt]) {
+        let refused: Vec<u32> = refused.iter().map(|packet| self.place(packet)).collect();
+        self.leaving.retain(|(place, _)| !refused.contains(place));
+        self.told.lock().unwrap().append(&mut self.leaving);
     }
 }
 
 #[test]
 fn what_becomes_of_a_marked_packet_is_told_once() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let mut bench = Bench::with_tap(1, Box::new(Follower(told.clone())));
-    let take = || std::mem::take(&mut *told.lock().unwrap());
+    let follower = Follower::default();
+    let mut bench = Bench::with_tap(1, Box::new(follower.clone()));
     // Dropped, consumed, copied to three, held, and one that leaves.
     bench.run(0, &[255, 4, 3, 2, 1]);
     let dropped = Fate::Dropped { node: 0, reason: DropReason::TooShort };
-    assert_eq!(take(), [(0, dropped), (1, Fate::Kept), (2, Fate::Copied(3))]);
+    assert_eq!(follower.take(), [(0, dropped), (1, Fate::Kept), (2, Fate::Copied(3))]);
     let mut departed = Vec::new();
     while let Some((interface, mut vector)) = bench.graph.next_leaving() {
-        if vector.any_marked() {
-            bench.graph.note_departing(interface, &vector);
-            bench.graph.conclude_departed(vector.len());
-        }
-        departed.extend(take());
+        bench.graph.leaving(interface, &vector);
+        bench.graph.left(&[]);
+        departed.extend(follower.take());
         bench.cache.free_all(vector.drain());
     }
-    let [(4, Fate::Sent(departure))] = departed[..] else { panic!("{departed:?}") };
-    assert_eq!((departure.interface, departure.bytes()), (7, &[1][..]));
+    assert_eq!(departed, [(4, Fate::Sent(7))]);
     let mut env = Env { world: &bench.world, now: 200, cache: &mut bench.cache, events: &mut bench.events.0, event_sent: false };
     bench.graph.expire(&mut env);
-    assert_eq!(take(), [(3, Fate::Dropped { node: 0, reason: DropReason::HostUnreachable })]);
+    assert_eq!(follower.take(), [(103, Fate::Dropped { node: 0, reason: DropReason::HostUnreachable })]);
 }
 
 #[test]
 fn what_a_driver_does_not_take_has_not_left() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let mut bench = Bench::with_tap(1, Box::new(Follower(told.clone())));
+    let follower = Follower::default();
+    let mut bench = Bench::with_tap(1, Box::new(follower.clone()));
     bench.run(0, &[1, 1, 1]);
     let (interface, mut vector) = bench.graph.next_leaving().unwrap();
-    vector[2].set_flags(Flags::ORIGINATED);
-    bench.graph.note_departing(interface, &vector);
-    bench.graph.conclude_departed(1);
-    assert!(matches!(told.lock().unwrap()[..], [(0, Fate::Sent(_))]));
-    bench.graph.note_departing(interface, &vector);
-    bench.graph.conclude_departed(3);
-    assert_eq!(told.lock().unwrap()[3], (2, Fate::Kept), "an answer of this router's");
+    bench.graph.leaving(interface, &vector);
+    bench.graph.left(&vector[1..]);
+    assert_eq!(follower.take(), [(0, Fate::Sent(7))]);
+    assert!(vector[1..].iter().all(|packet| packet.flags().any(Flags::MARKED)), "what was refused can still be dropped");
     bench.cache.free_all(vector.drain());
 }
 

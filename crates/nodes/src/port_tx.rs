@@ -33,20 +33,46 @@ struct Sums {
     bytes: u64,
     multicast: u64,
     broadcast: u64,
+    /// Bit `n`: packets are marked in block `n`.
+    marked: u64,
 }
+
+/// Packets of a block.
+const BLOCK: usize = 16;
+/// The last block has all the rest.
+const LAST_BLOCK: usize = 63;
 
 #[inline(always)]
 fn sums(packets: &[Pkt]) -> Sums {
-    let (mut bytes, mut flags) = (0, Flags::NONE);
-    for packet in packets {
-        bytes += packet.len() as u64;
-        flags |= packet.flags();
-    }
-    let mut sums = Sums { packets: packets.len() as u64, bytes, ..Sums::default() };
+    let (mut bytes, mut flags, mut marked) = (0, Flags::NONE, 0_u64);
+    let (blocks, rest) = packets.as_chunks::<BLOCK>();
+    let mut add = |block: usize, packets: &[Pkt]| {
+        let mut here = Flags::NONE;
+        for packet in packets {
+            bytes += packet.len() as u64;
+            here |= packet.flags();
+        }
+        flags |= here;
+        marked |= u64::from(here.any(Flags::MARKED)) << block.min(LAST_BLOCK);
+    };
+    blocks.iter().enumerate().for_each(|(block, packets)| add(block, packets));
+    add(blocks.len(), rest);
+    let mut sums = Sums { packets: packets.len() as u64, bytes, marked, ..Sums::default() };
     if flags.any(Flags::MULTICAST | Flags::BROADCAST | Flags::CHAINED) {
         sum_odd(packets, &mut sums);
     }
     sums
+}
+
+/// Tells the tap that marks of the blocks with marked packets in them.
+#[inline(never)]
+fn tell_leaving(graph: &mut Graph<Tables>, interface: u32, packets: &[Pkt], mut marked: u64) {
+    while marked != 0 {
+        let block = marked.trailing_zeros() as usize;
+        let end = if block == LAST_BLOCK { packets.len() } else { ((block + 1) * BLOCK).min(packets.len()) };
+        graph.leaving(interface, packets.get(block * BLOCK..end).unwrap_or(&[]));
+        marked &= marked - 1;
+    }
 }
 
 /// Some packet goes to a group or spans several chunks.
@@ -77,15 +103,14 @@ pub fn transmit(
         graph.trace_stage(stage, packets);
     }
     let all = sums(packets);
-    let marked = packets.any_marked();
-    if marked {
-        graph.note_departing(port.interface, packets);
+    if all.marked != 0 {
+        tell_leaving(graph, port.interface, packets, all.marked);
     }
     port.queue.send(packets, env.cache);
     let left = if packets.is_empty() { Sums::default() } else { sums(packets) };
     graph.count_output((all.packets - left.packets) as usize);
-    if marked {
-        graph.conclude_departed((all.packets - left.packets) as usize);
+    if all.marked != 0 {
+        graph.left(packets);
     }
     if let Some(counters) = interface.counters.of(worker) {
         count(counters, all, left);

@@ -253,8 +253,19 @@ pub mod slots {
     unsafe impl<T: Send> Send for Shared<T> {}
 
     /// The end that fills.
+    ///
+    /// What it fills it may keep for a while before the reader sees it: staged slots come out in the order in which they
+    /// were filled, and can be changed until they are published.
     #[derive(Debug)]
-    pub struct Writer<T>(Arc<Shared<T>>, usize, usize);
+    pub struct Writer<T> {
+        shared: Arc<Shared<T>>,
+        /// Index of the next place to fill.
+        next: usize,
+        /// Index of the oldest place that is filled and not published.
+        staged: usize,
+        /// The reader's index as last seen.
+        head: usize,
+    }
 
     /// The end that reads.
     #[derive(Debug)]
@@ -269,26 +280,58 @@ pub mod slots {
             tail: Padded(AtomicUsize::new(0)),
             slots: (0..capacity).map(|_| UnsafeCell::new(T::default())).collect(),
         });
-        (Writer(shared.clone(), 0, 0), Reader(shared, 0))
+        (Writer { shared: shared.clone(), next: 0, staged: 0, head: 0 }, Reader(shared, 0))
     }
 
     impl<T> Writer<T> {
-        /// Lets `fill` write the next slot, which holds an old value, and publishes it. `false` when
+        /// Lets `fill` write the next slot, which holds an old value, and publishes it and all before it. `false` when
         /// the ring is full; then `fill` is not called.
         #[inline]
         pub fn push_with(&mut self, fill: impl FnOnce(&mut T)) -> bool {
-            let capacity = self.0.slots.len();
-            if self.1.wrapping_sub(self.2) == capacity {
-                self.2 = self.0.head.0.load(Ordering::Acquire);
-                if self.1.wrapping_sub(self.2) == capacity {
-                    return false;
-                }
+            let written = self.stage_with(fill);
+            if written {
+                self.publish(self.staged());
             }
+            written
+        }
+
+        /// Lets `fill` write the next slot, which holds an old value, and keeps it from the reader. `false` when the
+        /// ring is full; then `fill` is not called.
+        #[inline]
+        pub fn stage_with(&mut self, fill: impl FnOnce(&mut T)) -> bool {
+            if self.room(1) == 0 {
+                return false;
+            }
+            let place = self.next & (self.shared.slots.len() - 1);
             // SAFETY: the slot is not between head and tail, so the reader does not touch it.
-            self.0.slots[self.1 & (capacity - 1)].with_mut(|slot| fill(unsafe { &mut *slot }));
-            self.1 = self.1.wrapping_add(1);
-            self.0.tail.0.store(self.1, Ordering::Release);
+            self.shared.slots[place].with_mut(|slot| fill(unsafe { &mut *slot }));
+            self.next = self.next.wrapping_add(1);
             true
+        }
+
+        /// How many slots are filled and not published.
+        #[inline]
+        #[must_use]
+        pub fn staged(&self) -> usize {
+            self.next.wrapping_sub(self.staged)
+        }
+
+        /// Lets `change` see the staged slot `place`, counted from the oldest; `None` when there is none.
+        #[inline]
+        pub fn change_staged<R>(&mut self, place: usize, change: impl FnOnce(&mut T) -> R) -> Option<R> {
+            if place >= self.staged() {
+                return None;
+            }
+            let place = self.staged.wrapping_add(place) & (self.shared.slots.len() - 1);
+            // SAFETY: the slot lies between what is published and what is filled next: the reader does not touch it.
+            Some(self.shared.slots[place].with_mut(|slot| change(unsafe { &mut *slot })))
+        }
+
+        /// Lets the reader see the `count` oldest of the staged slots.
+        #[inline]
+        pub fn publish(&mut self, count: usize) {
+            self.staged = self.staged.wrapping_add(count.min(self.staged()));
+            self.shared.tail.0.store(self.staged, Ordering::Release);
         }
 
         /// How many values fit right now, at least: only the reader changes it meanwhile, to more. Asks for
@@ -296,11 +339,11 @@ pub mod slots {
         #[inline]
         #[must_use]
         pub fn room(&mut self, wanted: usize) -> usize {
-            let capacity = self.0.slots.len();
-            if capacity - self.1.wrapping_sub(self.2) < wanted {
-                self.2 = self.0.head.0.load(Ordering::Acquire);
+            let capacity = self.shared.slots.len();
+            if capacity - self.next.wrapping_sub(self.head) < wanted {
+                self.head = self.shared.head.0.load(Ordering::Acquire);
             }
-            capacity - self.1.wrapping_sub(self.2)
+            capacity - self.next.wrapping_sub(self.head)
         }
 
         /// Where the slot lies that is `ahead` places behind the next one: for asking the cache for it early,
@@ -308,13 +351,13 @@ pub mod slots {
         #[inline]
         #[must_use]
         pub fn address(&self, ahead: usize) -> *const T {
-            self.0.slots[self.1.wrapping_add(ahead) & (self.0.slots.len() - 1)].with(|slot| slot)
+            self.shared.slots[self.next.wrapping_add(ahead) & (self.shared.slots.len() - 1)].with(|slot| slot)
         }
 
         /// How many values fit in all.
         #[must_use]
         pub fn capacity(&self) -> usize {
-            self.0.slots.len()
+            self.shared.slots.len()
         }
     }
 
@@ -438,6 +481,27 @@ mod tests {
     }
 
     #[test]
+    fn staged_slots_can_be_changed_until_they_are_published() {
+        let (mut writer, mut reader) = slots::ring::<u32>(4);
+        assert!((1..=3).all(|n| writer.stage_with(|slot| *slot = n)));
+        assert_eq!((writer.staged(), reader.len()), (3, 0));
+        assert!(reader.pop_with(|_| ()).is_none());
+        assert_eq!(writer.change_staged(1, |slot| std::mem::replace(slot, 20)), Some(2));
+        assert_eq!(writer.change_staged(3, |_| ()), None, "not filled");
+        writer.publish(2);
+        assert_eq!(
+            (reader.pop_with(|slot| *slot), reader.pop_with(|slot| *slot), reader.pop_with(|slot| *slot)),
+            (Some(1), Some(20), None)
+        );
+        assert_eq!(writer.change_staged(0, |slot| *slot), Some(3));
+        assert!((4..=6).all(|n| writer.stage_with(|slot| *slot = n)) && !writer.stage_with(|_| unreachable!()));
+        writer.publish(9);
+        let mut seen = Vec::new();
+        while reader.pop_with(|slot| seen.push(*slot)).is_some() {}
+        assert_eq!((seen, writer.staged()), (vec![3, 4, 5, 6], 0));
+    }
+
+    #[test]
     fn room_for_several_slots_is_told_before_the_first_is_written() {
         let (mut writer, mut reader) = slots::ring::<u8>(4);
         assert!((0..3).all(|_| writer.push_with(|slot| *slot = 1)));
@@ -470,6 +534,27 @@ mod models {
                         assert_eq!(*value, n);
                         break;
                     }
+                    loom::thread::yield_now();
+                }
+            }
+            thread.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn staged_slots_are_seen_as_they_are_published() {
+        loom::model(|| {
+            let (mut writer, mut reader) = slots::ring::<u32>(2);
+            let thread = loom::thread::spawn(move || {
+                assert!(writer.stage_with(|slot| *slot = 1));
+                assert!(writer.stage_with(|slot| *slot = 2));
+                writer.change_staged(0, |slot| *slot += 10);
+                writer.publish(1);
+                writer.change_staged(0, |slot| *slot += 10);
+                writer.publish(1);
+            });
+            for expected in [11, 12] {
+                while reader.pop_with(|slot| assert_eq!(*slot, expected)).is_none() {
                     loom::thread::yield_now();
                 }
             }

@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{INTERFACE, Packets, Rig, filled, packets, place, within_four_sigma};
-use weir_buf::{Hugepages, Pool, PoolConfig};
+use common::{INTERFACE, OUTPUT, Packets, Plain, Rig, filled, packets, place, within_four_sigma};
+use weir_buf::{Flags, Hugepages, Pkt, Pool, PoolConfig};
+use weir_graph::{DropReason, Fate, Tap};
 use weir_telemetry::sampler::{Sampling, Settings};
 
 #[test]
@@ -48,7 +49,7 @@ fn what_a_sample_says_besides() {
     rig.look(&packets);
     let seen = rig.drain(|sample| {
         assert_eq!((sample.interface, sample.rate, sample.frame), (INTERFACE, 1, 90));
-        assert_eq!((sample.pool, sample.lost, sample.time, sample.kept), (place(sample) as u64 + 1, 0, 42, 16));
+        assert_eq!((sample.pool, sample.time, sample.kept), (place(sample) as u64 + 1, 42, 16));
     });
     assert_eq!(seen, 3);
 }
@@ -133,12 +134,12 @@ fn a_full_ring_loses_the_newest_and_counts_them() {
     rig.look(&packets);
     assert_eq!((rig.taken(), rig.lost()), (256, 248));
     let mut places = Vec::new();
-    rig.drain(|sample| places.push((place(sample), sample.lost)));
-    assert_eq!(places, (0..8).map(|place| (place, 0)).collect::<Vec<_>>());
+    rig.drain(|sample| places.push(place(sample)));
+    assert_eq!(places, (0..8).collect::<Vec<_>>());
     rig.look(&packets[..3]);
     let mut places = Vec::new();
-    rig.drain(|sample| places.push((place(sample), sample.lost)));
-    assert_eq!(places, [(0, 248), (1, 248), (2, 248)]);
+    rig.drain(|sample| places.push(place(sample)));
+    assert_eq!((places, rig.lost()), (vec![0, 1, 2], 248));
 }
 
 #[test]
@@ -237,4 +238,98 @@ fn looking_takes_no_packet_and_asks_for_no_mark() {
     }
     assert_eq!(format!("{:?}", pool.usage()), format!("{before:?}"));
     assert_eq!(format!("{:?}", rig.marks), format!("{:?}", weir_graph::Marks::default()));
+}
+
+/// What became of the packets whose samples wait, as it lies beside them: first byte as they left, and fate.
+fn endings(rig: &mut Rig) -> Vec<(usize, Option<(Fate, u8)>)> {
+    let mut seen = Vec::new();
+    rig.drain(|sample| seen.push((place(sample), sample.ending().map(|it| (it.fate, it.leaving.first().copied().unwrap_or(0))))));
+    seen
+}
+
+/// The fates in the second ring: tickets.
+fn told(rig: &mut Rig) -> Vec<(u32, Fate)> {
+    let mut told = Vec::new();
+    rig.source.fates.pop_many(usize::MAX, |it| {
+        assert_eq!(it.mark.worker(), 5);
+        told.push((it.mark.ticket(), it.ending().fate));
+    });
+    told
+}
+
+fn marked(rig: &mut Rig, packets: &mut [Pkt]) {
+    for place in rig.only_look(packets) {
+        packets[place].set_flags(Flags::MARKED);
+    }
+}
+
+#[test]
+fn a_sample_is_shown_with_its_fate_when_all_before_it_have_theirs() {
+    let Packets { mut packets, .. } = packets(5, 64);
+    let mut rig = Rig::new(1, 2);
+    marked(&mut rig, &mut packets);
+    let dropped = Fate::Dropped { node: 3, reason: DropReason::TtlExpired };
+    Tap::<Plain>::fate(&mut rig.sampler, &packets[1], dropped);
+    assert_eq!(endings(&mut rig), [], "the first is on its way");
+    Tap::<Plain>::fate(&mut rig.sampler, &packets[0], Fate::Kept);
+    assert_eq!(endings(&mut rig), [(0, Some((Fate::Kept, 0))), (1, Some((dropped, 0)))]);
+    // Two leave, of which the driver takes one; the other is dropped then.
+    packets[2].data_mut()[0] = 77;
+    packets[4].set_flags(Flags::ORIGINATED);
+    Tap::<Plain>::leaving(&mut rig.sampler, OUTPUT, &packets[2..]);
+    Tap::<Plain>::left(&mut rig.sampler, &packets[3..4]);
+    assert_eq!(endings(&mut rig), [(2, Some((Fate::Sent(OUTPUT), 77)))]);
+    Tap::<Plain>::fate(&mut rig.sampler, &packets[3], dropped);
+    assert_eq!(endings(&mut rig), [(3, Some((dropped, 0))), (4, Some((Fate::Kept, 0)))], "an answer of this router's went nowhere");
+    assert_eq!(told(&mut rig), []);
+}
+
+#[test]
+fn a_sample_does_not_wait_for_a_packet_that_parted_and_its_fate_is_told_later() {
+    let Packets { mut packets, .. } = packets(3, 64);
+    let mut rig = Rig::new(1, 2).in_worker(5);
+    marked(&mut rig, &mut packets);
+    Tap::<Plain>::fate(&mut rig.sampler, &packets[2], Fate::Copied(2));
+    assert_eq!(endings(&mut rig), []);
+    for packet in &mut packets[..2] {
+        packet.meta_mut().mark = Tap::<Plain>::part(&mut rig.sampler, packet);
+    }
+    assert_eq!(endings(&mut rig), [(0, None), (1, None), (2, Some((Fate::Copied(2), 0)))]);
+    Tap::<Plain>::fate(&mut rig.sampler, &packets[1], Fate::Kept);
+    assert_eq!(told(&mut rig), [(2, Fate::Kept)]);
+    // What its driver refuses has not been sent.
+    Tap::<Plain>::leaving(&mut rig.sampler, OUTPUT, &packets[..1]);
+    Tap::<Plain>::left(&mut rig.sampler, &packets[..1]);
+    assert_eq!(told(&mut rig), []);
+    Tap::<Plain>::leaving(&mut rig.sampler, OUTPUT, &packets[..1]);
+    Tap::<Plain>::left(&mut rig.sampler, &[]);
+    assert_eq!(told(&mut rig), [(1, Fate::Sent(OUTPUT))]);
+}
+
+#[test]
+fn samples_whose_ends_nobody_tells_are_shown_two_ticks_later_or_with_the_sampler_s_end() {
+    let Packets { mut packets, .. } = packets(9, 64);
+    let mut rig = Rig::new(1, 2);
+    marked(&mut rig, &mut packets[..4]);
+    Tap::<Plain>::tick(&mut rig.sampler, 1);
+    marked(&mut rig, &mut packets[4..]);
+    assert_eq!(rig.drain(|sample| assert!(sample.ending().is_none())), 4);
+    let other = Rig::new(1, 2).sampler;
+    drop(std::mem::replace(&mut rig.sampler, other));
+    assert_eq!(rig.drain(|sample| assert!(sample.ending().is_none())), 5);
+}
+
+/// Nothing was sampled, so that the gate would let all by; another interface's first packets bring the change to light.
+#[test]
+fn a_change_reaches_every_interface_whoever_sees_it_first() {
+    let Packets { packets, .. } = packets(4, 64);
+    let mut rig = Rig::new(0, 1);
+    rig.look_between_ticks(1, &packets);
+    rig.settings.set(1, 16);
+    rig.look_between_ticks(2, &packets);
+    rig.look(&packets);
+    rig.look_on(1, &packets);
+    let mut seen = Vec::new();
+    rig.drain(|sample| seen.push(sample.interface));
+    assert_eq!(seen, [[2; 4], [INTERFACE; 4], [1; 4]].concat());
 }

@@ -9,7 +9,7 @@ use weir_buf::{Flags, Pkt, Vector};
 
 use super::{Env, Graph};
 use crate::node::World;
-use crate::tap::{Departure, Fate, Look, Point};
+use crate::tap::{Fate, Look, Point};
 
 /// Sets of nodes; bit `n` is node `n`.
 #[derive(Clone, Copy, Default)]
@@ -26,7 +26,6 @@ pub(super) struct Inner {
 pub(super) struct Crowd<'a> {
     /// On an interface that no port feeds.
     pub(super) inner: bool,
-    pub(super) any_marked: bool,
     pub(super) packets: &'a [Pkt],
 }
 
@@ -35,34 +34,36 @@ const NONE: u32 = 0;
 
 impl<W: World> Graph<W> {
     /// Tells the tap that marks what became of a packet; the mark is gone then.
-    #[cold]
     #[inline(never)]
     pub(super) fn conclude(&mut self, packet: &mut Pkt, fate: Fate) {
+        if let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) {
+            tap.fate(packet, fate);
+        }
         packet.clear_flags(Flags::MARKED);
-        if let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) {
-            tap.fate(packet.meta().mark, &fate);
+    }
+
+    /// Marked packets are put aside or go to another worker: they take along what the tap needs to tell them by then.
+    #[cold]
+    pub fn part(&mut self, packets: &mut [Pkt]) {
+        let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) else { return };
+        for packet in packets.iter_mut().filter(|packet| packet.flags().any(Flags::MARKED)) {
+            packet.meta_mut().mark = tap.part(packet);
         }
     }
 
-    /// Notes the marked packets of a vector that a driver will be asked to take.
-    #[cold]
-    #[inline(never)]
-    pub fn note_departing(&mut self, interface: u32, packets: &[Pkt]) {
-        self.departing.clear();
-        for (place, packet) in packets.iter().enumerate().filter(|(_, packet)| packet.flags().any(Flags::MARKED)) {
-            // What became an answer of this router's did not go anywhere.
-            let own = packet.flags().any(Flags::ORIGINATED);
-            let fate = if own { Fate::Kept } else { Fate::Sent(Departure::of(interface, packet)) };
-            self.departing.push((place, packet.meta().mark, fate));
+    /// Tells it that a driver will be asked to take a vector with marked packets in it.
+    #[inline]
+    pub fn leaving(&mut self, interface: u32, packets: &[Pkt]) {
+        if let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) {
+            tap.leaving(interface, packets);
         }
     }
 
-    /// The driver took the first `sent` of them; what is left is still marked.
-    #[cold]
-    #[inline(never)]
-    pub fn conclude_departed(&mut self, sent: usize) {
+    /// Tells it that the driver took all but these, which are still marked.
+    #[inline]
+    pub fn left(&mut self, refused: &[Pkt]) {
         if let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) {
-            self.departing.drain(..).filter(|&(place, ..)| place < sent).for_each(|(_, slot, fate)| tap.fate(slot, &fate));
+            tap.left(refused);
         }
     }
 
@@ -90,28 +91,26 @@ impl<W: World> Graph<W> {
 
     #[inline(never)]
     pub(super) fn show(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
-        self.let_look(env, taps, point, interface, Crowd { inner: false, any_marked: vector.any_marked(), packets: vector });
+        self.let_look(env, taps, point, interface, Crowd { inner: false, packets: vector });
         if self.marks.0.is_empty() {
             return;
         }
-        for (place, slot) in self.marks.drain() {
-            if let Some(packet) = vector.get_mut(place as usize) {
+        for place in self.marks.drain() {
+            if let Some(packet) = vector.get_mut(place) {
                 packet.set_flags(Flags::MARKED);
-                packet.meta_mut().mark = slot;
-                vector.note_marked();
             }
         }
     }
 
     /// Lets each of `taps` look at some packets, and asks it when it wants to look again.
     pub(super) fn let_look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, crowd: Crowd<'_>) {
-        let Crowd { inner, any_marked, packets } = crowd;
+        let Crowd { inner, packets } = crowd;
         let mut left = taps;
         while left != 0 {
             let number = left.trailing_zeros() as usize;
             if let (Some(tap), Some(gate)) = (self.taps.get_mut(number), self.gates.get_mut(number)) {
                 let (seen, unused) = gate.state(interface);
-                let look = Look { world: env.world, worker: self.worker, now: env.now, point, interface, inner, any_marked, seen, unused };
+                let look = Look { world: env.world, worker: self.worker, now: env.now, point, interface, inner, seen, unused };
                 tap.look(&look, packets, &mut self.marks);
                 gate.ask(&mut **tap, interface);
             }
@@ -156,8 +155,7 @@ impl<W: World> Graph<W> {
             let (now, later) = packets.split_at(run);
             let due = self.due(taps(interface), interface, run);
             if due != 0 {
-                let any_marked = now.iter().any(|packet| packet.flags().any(Flags::MARKED));
-                self.let_look(env, due, point, interface, Crowd { inner: true, any_marked, packets: now });
+                self.let_look(env, due, point, interface, Crowd { inner: true, packets: now });
                 self.marks.0.clear();
             }
             packets = later;

@@ -19,7 +19,7 @@ use super::kernel::Kernel;
 use super::numbers::Numbers;
 use super::ways::{Asked, Ways};
 use super::{AgentConfig, InterfaceReport};
-use crate::sampler::{Sample, SampleSource};
+use crate::sampler::{Ending, Sample, SampleSource};
 
 /// The frame check sequence, which ports take off and sFlow counts.
 pub(super) const FCS: u32 = 4;
@@ -60,9 +60,9 @@ impl Desk {
         for source in sources {
             source.fates.pop_many(usize::MAX, |told| {
                 let worker = told.mark.worker();
-                let waited = joins.get_mut(worker).and_then(|join| join.fate(told.mark.ticket(), told.fate));
+                let waited = joins.get_mut(worker).and_then(|join| join.told(&told));
                 if let Some(sample) = waited {
-                    self.flow(worker, &sample, Some(&told.fate), ways, lost, now);
+                    self.flow(worker, &sample, Some(told.ending()), ways, lost, now);
                 }
             });
         }
@@ -71,11 +71,11 @@ impl Desk {
     /// One sample out of its ring: it goes out, or waits for its fate.
     pub(super) fn take(&mut self, worker: usize, sample: &Sample, join: &mut Join, ways: &dyn Ways, lost: u32, now: Instant) {
         self.numbers.source(sample.interface).saw(worker, sample.pool);
-        if sample.ticket == 0 {
-            return self.flow(worker, sample, None, ways, lost, now);
+        if sample.ticket == 0 || sample.ending().is_some() {
+            return self.flow(worker, sample, sample.ending(), ways, lost, now);
         }
         match join.known(sample.ticket) {
-            Some(fate) => self.flow(worker, sample, Some(&fate), ways, lost, now),
+            Some(told) => self.flow(worker, sample, Some(told.ending()), ways, lost, now),
             None => {
                 if let Some(oldest) = join.wait(sample, now) {
                     self.incomplete += 1;
@@ -86,8 +86,9 @@ impl Desk {
     }
 
     /// Numbers one sample and puts it into the datagram.
-    pub(super) fn flow(&mut self, worker: usize, sample: &Sample, fate: Option<&Fate>, ways: &dyn Ways, drops: u32, now: Instant) {
-        let way = ways.way(&Asked::of(sample, fate));
+    pub(super) fn flow(&mut self, worker: usize, sample: &Sample, ending: Option<Ending<'_>>, ways: &dyn Ways, drops: u32, now: Instant) {
+        let way = ways.way(&Asked::of(sample, ending));
+        let fate = ending.map(|ending| ending.fate);
         let (source, indices) = (self.numbers.source(sample.interface), &self.indices);
         let flow = FlowSample {
             sequence: source.next_flow(),
@@ -153,12 +154,12 @@ impl Desk {
 }
 
 /// Where a packet went, as the sample says it. Without a fate it is what goes out, or not known.
-fn output(fate: Option<&Fate>, interface: u32) -> Port {
+fn output(fate: Option<Fate>, interface: u32) -> Port {
     match fate {
         None | Some(Fate::Sent(_)) => Port::interface(interface),
         Some(Fate::Kept) => Port::INTERNAL,
-        Some(Fate::Copied(count)) => Port::multiple(*count),
-        Some(Fate::Dropped { reason, .. }) => Port::discarded(u32::from(crate::discard_code(*reason))),
+        Some(Fate::Copied(count)) => Port::multiple(count),
+        Some(Fate::Dropped { reason, .. }) => Port::discarded(u32::from(crate::discard_code(reason))),
     }
 }
 

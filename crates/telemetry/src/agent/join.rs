@@ -1,9 +1,8 @@
 //! Puts samples and their fates together.
 //!
-//! A worker writes a sample when the packet comes in and its fate when the packet ends, mostly within the same
-//! turn, a few microseconds later, long before the agent looks. So fates are read first: when a sample
-//! comes out of its ring its fate is at hand, and the sample is encoded where it lies. One whose packet
-//! still waits (for a neighbour's address, for a worker's turn) is copied and waits, too, for at most
+//! A sample mostly comes out of its ring with its fate and is encoded where it lies. Of one whose packet waited (for a
+//! neighbour's address, for another worker's turn) the fate is told in a ring of its own. Those are read first, so that the
+//! fate is at hand if it is known at all. Else the sample is copied and waits, too, for at most
 //! [`MOST_WAIT`]; then it is sent without its output, since samples may not be late.
 //!
 //! Bounded: fates of at most [`weir_telemetry::sampler::FATES`](crate::sampler::FATES) samples, and
@@ -12,9 +11,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use weir_graph::Fate;
-
-use crate::sampler::{FATES, Sample, ticket_distance};
+use crate::sampler::{FATES, Sample, Told, ticket_distance};
 
 /// How long a sample waits for its fate.
 pub(super) const MOST_WAIT: Duration = Duration::from_millis(400);
@@ -32,7 +29,7 @@ struct Waiting {
 #[derive(Default)]
 pub(super) struct Join {
     /// Fates by ticket, modulo their number; made with the first.
-    early: Vec<Option<(u32, Fate)>>,
+    early: Vec<Option<Told>>,
     /// In the order of their tickets.
     waiting: VecDeque<Waiting>,
 }
@@ -42,7 +39,8 @@ const _: () = assert!(FATES.is_power_of_two());
 
 impl Join {
     /// A fate is told: the sample that waited for it, if it is out of its ring already.
-    pub(super) fn fate(&mut self, ticket: u32, fate: Fate) -> Option<Box<Sample>> {
+    pub(super) fn told(&mut self, told: &Told) -> Option<Box<Sample>> {
+        let ticket = told.mark.ticket();
         if let Some(first) = self.waiting.front() {
             let first = first.ticket;
             let place = self.waiting.partition_point(|waiting| ticket_distance(first, waiting.ticket) < ticket_distance(first, ticket));
@@ -56,17 +54,14 @@ impl Join {
             self.early.resize_with(FATES, || None);
         }
         if let Some(place) = self.early.get_mut(ticket as usize & MASK) {
-            *place = Some((ticket, fate));
+            *place = Some(*told);
         }
         None
     }
 
     /// The fate of a sample that comes out of its ring, when it is known.
-    pub(super) fn known(&mut self, ticket: u32) -> Option<Fate> {
-        let place = self.early.get_mut(ticket as usize & MASK)?;
-        let (told, fate) = *place.as_ref()?;
-        *place = None;
-        (told == ticket).then_some(fate)
+    pub(super) fn known(&mut self, ticket: u32) -> Option<Told> {
+        self.early.get_mut(ticket as usize & MASK)?.take().filter(|told| told.mark.ticket() == ticket)
     }
 
     /// Lets a sample wait; returns the one that has to go for it.
@@ -102,6 +97,8 @@ impl Join {
 
 #[cfg(test)]
 mod tests {
+    use weir_graph::Fate;
+
     use super::*;
 
     fn sample(ticket: u32) -> Sample {
@@ -116,12 +113,13 @@ mod tests {
 
     #[test]
     fn a_fate_that_is_told_first_is_kept_for_its_sample_only() {
+        let known = |join: &mut Join| join.known(7).map(|told| told.ending().fate);
         let mut join = Join::default();
-        assert_eq!(join.known(7), None);
-        assert_eq!(ticket(join.fate(7, Fate::Kept)), None);
-        assert_eq!(join.known(7 + FATES as u32), None, "another sample's, which is gone");
-        assert_eq!(ticket(join.fate(7, Fate::Copied(3))), None);
-        assert_eq!((join.known(7), join.known(7)), (Some(Fate::Copied(3)), None));
+        assert_eq!(known(&mut join), None);
+        assert_eq!(ticket(join.told(&Told::bare(7, Fate::Kept))), None);
+        assert!(join.known(7 + FATES as u32).is_none(), "another sample's, which is gone");
+        assert_eq!(ticket(join.told(&Told::bare(7, Fate::Copied(3)))), None);
+        assert_eq!((known(&mut join), known(&mut join)), (Some(Fate::Copied(3)), None));
     }
 
     #[test]
@@ -132,9 +130,9 @@ mod tests {
         for number in [last - 1, last, 1, 2] {
             assert!(join.wait(&sample(number), now).is_none());
         }
-        assert_eq!(ticket(join.fate(1, Fate::Kept)), Some(1));
-        assert_eq!(ticket(join.fate(1, Fate::Kept)), None, "told once");
-        assert_eq!(ticket(join.fate(last - 1, Fate::Kept)), Some(last - 1));
+        assert_eq!(ticket(join.told(&Told::bare(1, Fate::Kept))), Some(1));
+        assert_eq!(ticket(join.told(&Told::bare(1, Fate::Kept))), None, "told once");
+        assert_eq!(ticket(join.told(&Told::bare(last - 1, Fate::Kept))), Some(last - 1));
         assert_eq!(ticket(join.overdue(now, false)), None);
         assert_eq!(ticket(join.overdue(now + MOST_WAIT, false)), Some(last));
         assert_eq!(ticket(join.overdue(now, true)), Some(2));

@@ -6,7 +6,7 @@ use weir_flowfmt::sflow::encode::FlowRecord;
 use weir_flowfmt::sflow::{ExtendedMpls, ExtendedRouter, ExtendedSwitch, RawHeader};
 use weir_graph::Fate;
 
-use crate::sampler::Sample;
+use crate::sampler::{Ending, Sample};
 
 /// A packet whose way is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -21,9 +21,9 @@ pub struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     /// Of a sample with its fate. One without a ticket was taken as it went out.
-    pub(super) fn of(sample: &'a Sample, fate: Option<&'a Fate>) -> Asked<'a> {
-        let departure = match fate {
-            Some(Fate::Sent(departure)) => Some((departure.interface, departure.bytes())),
+    pub(super) fn of(sample: &'a Sample, ending: Option<Ending<'a>>) -> Asked<'a> {
+        let departure = match ending {
+            Some(Ending { fate: Fate::Sent(interface), leaving }) => Some((interface, leaving)),
             None if sample.ticket == 0 => Some((sample.interface, sample.start())),
             _ => None,
         };

@@ -8,7 +8,7 @@ pub(crate) mod collector;
 use std::sync::Arc;
 
 use weir_buf::{Hugepages, Pkt, Pool, PoolConfig};
-use weir_graph::{DEPARTURE_HEAD, Departure, DropCounters, Fate, Gate, Look, Marks, Point, Tap, World};
+use weir_graph::{DropCounters, Fate, Gate, Look, Marks, Point, Tap, World};
 use weir_telemetry::sampler::{Sample, SampleSource, Sampler, Settings};
 
 /// The interface that packets come in by unless a test says otherwise.
@@ -96,24 +96,41 @@ impl Rig {
         std::mem::replace(&mut self.source, other)
     }
 
-    /// One vector comes in on `interface`.
+    /// One vector comes in on `interface`, and all of it leaves at once, as it came.
     pub(crate) fn look_on(&mut self, interface: u32, packets: &[Pkt]) {
+        self.tick();
+        self.look_between_ticks(interface, packets);
+    }
+
+    pub(crate) fn look_between_ticks(&mut self, interface: u32, packets: &[Pkt]) {
+        self.come(interface, packets);
+        for place in self.marks.drain() {
+            Tap::<Plain>::fate(&mut self.sampler, &packets[place], Fate::Sent(OUTPUT));
+        }
+    }
+
+    fn tick(&mut self) {
         self.now += 1;
-        // A change of the settings brings a tick about here.
         if Tap::<Plain>::tick(&mut self.sampler, self.now) {
             self.gate.ask_all::<Plain>(&mut self.sampler);
         }
+    }
+
+    fn come(&mut self, interface: u32, packets: &[Pkt]) {
         if self.gate.is_due(interface, packets.len()) {
             let (seen, unused) = self.gate.state(interface);
-            let (worker, now, point, any_marked) = (self.worker, self.now, Point::Rx, false);
-            let look = Look { world: &Plain, worker, now, point, interface, inner: false, any_marked, seen, unused };
+            let (worker, now, point) = (self.worker, self.now, Point::Rx);
+            let look = Look { world: &Plain, worker, now, point, interface, inner: false, seen, unused };
             self.sampler.look(&look, packets, &mut self.marks);
             self.gate.ask::<Plain>(&mut self.sampler, interface);
-            // All packets leave at once, as they came.
-            for (place, slot) in self.marks.drain() {
-                Tap::<Plain>::fate(&mut self.sampler, slot, &sent(&packets[usize::from(place)]));
-            }
         }
+    }
+
+    /// One vector comes in and is on its way; the places that are to be marked.
+    pub(crate) fn only_look(&mut self, packets: &[Pkt]) -> Vec<usize> {
+        self.tick();
+        self.come(INTERFACE, packets);
+        self.marks.drain().collect()
     }
 
     pub(crate) fn look(&mut self, packets: &[Pkt]) {
@@ -136,13 +153,6 @@ impl Rig {
     pub(crate) fn lost(&self) -> u64 {
         self.source.counters.lost.get()
     }
-}
-
-/// That a packet left by [`OUTPUT`] as it is.
-pub(crate) fn sent(packet: &Pkt) -> Fate {
-    let (mut head, len) = ([0; DEPARTURE_HEAD], packet.len().min(DEPARTURE_HEAD));
-    head[..len].copy_from_slice(&packet.data()[..len]);
-    Fate::Sent(Departure { interface: OUTPUT, len: len as u16, head })
 }
 
 /// The place of a packet made by [`packets`].
