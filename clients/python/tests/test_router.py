@@ -72,6 +72,17 @@ class Document(RouterTest):
         self.assertEqual(unused, set())
 
 
+class Flows(RouterTest):
+    def test_meter_and_flows_are_shown(self) -> None:
+        flows = self.router.flows
+        settings = flows.show().settings
+        self.assertEqual((settings.active_timeout, settings.idle_timeout), (60, 15))
+        self.assertEqual(flows.table(prefix="192.0.2.0/24", port=53, limit=7), [])
+        self.assertEqual(flows.top("packets"), [])
+        with self.assertRaises(weir.Refused):
+            flows.table(prefix="192.0.2.0/33")
+
+
 class Sflow(RouterTest):
     def test_rate_polling_and_header_bytes_are_set(self) -> None:
         sflow = self.router.sflow

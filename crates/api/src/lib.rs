@@ -32,6 +32,7 @@ mod config;
 mod endpoints;
 mod error;
 mod event;
+mod flow;
 mod forwarding;
 mod hardware;
 mod http;
@@ -73,6 +74,9 @@ pub use endpoints::{ENDPOINTS, Endpoint, Parameter, ParameterKind, Reply, TypeOf
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{
     ConfigEvent, ConfigEventKind, CountersEvent, Event, EventBus, EventLevel, InterfaceCounters, LinkEvent, LogEvent, LostEvent, Topic,
+};
+pub use flow::{
+    FlowEntry, FlowLoad, FlowMeasure, FlowQuery, FlowWorker, Flows, Ipfix, IpfixCollector, IpfixInterface, IpfixSettings, IpfixTemplate,
 };
 pub use forwarding::{
     Adjacencies, Adjacency, AdjacencyKind, AdjacencyReply, Neighbor, NeighborState, Neighbors, NextHop, PathReply, Route, RouteGroup,

@@ -120,6 +120,16 @@ pub trait Router: Send + Sync + 'static {
     /// Settings and counters of the sFlow sampler and agent.
     fn sflow(&self) -> Result<Sflow, ApiError>;
 
+    /// Settings and counters of the flow meter and its exporter.
+    fn ipfix(&self) -> Result<crate::Ipfix, ApiError> {
+        Err(ApiError::not_available("the flow meter"))
+    }
+
+    /// Flows that are under way. An interface that does not exist is the caller's to refuse.
+    fn flows_where(&self, _query: &crate::FlowQuery) -> Result<crate::Flows, ApiError> {
+        Err(ApiError::not_available("flows"))
+    }
+
     /// What traces recorded.
     fn trace(&self) -> Result<Trace, ApiError>;
 

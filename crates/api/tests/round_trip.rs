@@ -41,6 +41,14 @@ fn what_the_router_says_is_what_the_client_reads() {
     assert_eq!(client.neighbors(None).unwrap(), router.neighbors().unwrap());
     assert_eq!(client.routes(None, None).unwrap(), router.routes().unwrap());
     assert_eq!(client.sflow().unwrap(), common::sflow());
+    assert_eq!(client.ipfix().unwrap(), common::ipfix());
+    assert_eq!(
+        client.flows(&[("interface", Some("wan")), ("prefix", Some("192.0.2.0/24")), ("top", Some("octets"))]).unwrap(),
+        common::flows()
+    );
+    for (key, value) in [("prefix", "192.0.2.0/33"), ("prefix", "nowhere"), ("limit", "0"), ("top", "all"), ("interface", "lost")] {
+        assert!(client.flows(&[(key, Some(value))]).is_err(), "{key} {value}");
+    }
     assert_eq!(client.trace().unwrap(), common::trace());
     assert_eq!(client.totals().unwrap(), router.totals().unwrap());
     assert_eq!(client.config().unwrap(), router.config().unwrap());

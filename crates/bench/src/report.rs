@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::case::Limit;
 use crate::failover::Failover;
 use crate::load::FibLoad;
+use crate::metered::{Exported, Metered};
 
 /// Where it was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -84,6 +85,10 @@ pub enum Found {
     Load(FibLoad),
     /// A link that goes down.
     Failover(Failover),
+    /// The flow meter.
+    Metered(Metered),
+    /// The exporter of flows.
+    Exported(Exported),
 }
 
 impl Report {

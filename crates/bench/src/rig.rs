@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use weir_buf::{Hugepages, Pkt, PktCache, Pool, PoolConfig, PoolError, VECTOR, Vector};
 use weir_graph::{Env, Graph, WorkerCounters};
-use weir_nodes::{Event, IcmpLimit, PortTx, Tables, names, transmit};
+use weir_nodes::{Entry, Event, IcmpLimit, PortTx, Tables, names, transmit};
 use weir_port::TxQueue;
 use weir_port::null::NullTx;
 use weir_ring::spsc::{self, Consumer, Producer};
+use weir_telemetry::flows::Table;
+use weir_telemetry::meter::{Meter, MeterControl, MeterPlan, MeterSettings};
 use weir_telemetry::sampler::{RING, SampleSource, Sampler, Settings};
 
 use crate::scene::{BESIDE, Check, Frames, IN, OUT, Scene};
@@ -47,6 +49,8 @@ pub(crate) struct Rig {
     vector: Vector,
     now: u64,
     settings: Arc<Settings>,
+    meter_settings: Arc<MeterSettings>,
+    meter_control: MeterControl,
     pub(crate) hugepages: bool,
 }
 
@@ -57,7 +61,9 @@ impl Rig {
         let mut cache = PktCache::new(&pool);
         let settings = Settings::new(0, 128);
         let (sampler, source) = Sampler::new(settings.clone(), seed, RING);
-        let builder = weir_nodes::graph(IcmpLimit::default()).tap(Box::new(sampler));
+        let meter_settings = Arc::new(MeterSettings::default());
+        let (meter, meter_control) = Meter::new(meter_settings.clone(), seed);
+        let builder = weir_nodes::graph(IcmpLimit::default()).tap(Box::new(sampler)).tap(Box::new(meter));
         let graph = builder.build(0, spsc::ring(64).0).map_err(|_| PoolError::Size { chunks: 0 })?;
         let [off, on] = scene.tables();
         let mut ring = VecDeque::with_capacity(CIRCULATING + VECTOR);
@@ -86,6 +92,8 @@ impl Rig {
             vector: Vector::with_capacity(2 * VECTOR),
             now: 0,
             settings,
+            meter_settings,
+            meter_control,
             hugepages,
         };
         Ok((rig, source))
@@ -146,6 +154,7 @@ impl Rig {
             self.graph.recycle(interface, packets);
             self.graph.account(self.stage, count, weir_cpu::tsc().wrapping_sub(transmitting));
         }
+        self.graph.turn_over(self.now);
         weir_cpu::tsc().wrapping_sub(began)
     }
 
@@ -153,6 +162,18 @@ impl Rig {
     pub(crate) fn sample(&mut self, rate: u32) {
         self.settings.set(rate, 128);
         self.graph.tick_taps(self.now);
+    }
+
+    /// Meters flows where there was sampling.
+    pub(crate) fn meter(&mut self, plan: MeterPlan, table: Table) {
+        self.meter_settings.set(plan);
+        self.meter_control.give(Some(Box::new(table)));
+        self.graph.tick_taps(self.now);
+        for entry in self.on.interfaces.iter_mut().flatten().filter(|entry| entry.interface.rx_taps != 0) {
+            let mut metered = Entry::clone(entry);
+            metered.interface.rx_taps = 2;
+            *entry = Arc::new(metered);
+        }
     }
 
     /// Clocks a packet over `turns` turns.

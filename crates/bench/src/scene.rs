@@ -202,6 +202,22 @@ pub(crate) fn udp4(flow: u32, destination: u32) -> [u8; FRAME] {
     frame
 }
 
+/// UDP over IPv4 of one of 2^44 flows, to 10.1.0.0/16, 64 bytes.
+pub(crate) fn udp4_flow(flow: u64) -> [u8; FRAME] {
+    let ends = build::Ends {
+        destination_mac: OURS,
+        source_mac: PEER,
+        source: 0x0a00_0000 | (flow >> 16 & 0xff_ffff) as u32 | 0x40_0000,
+        destination: 0x0a01_0000 | (flow as u32).wrapping_mul(40_503) & 0xffff,
+        source_port: flow as u16,
+        destination_port: 9 + (flow >> 40) as u16,
+        ..build::Ends::default()
+    };
+    let mut frame = [0; FRAME];
+    assert!(build::udp4_into(&mut frame, &ends), "a frame has room for its headers");
+    frame
+}
+
 /// UDP over IPv6 from 2001:db8:: + `flow`, 64 bytes.
 pub(crate) fn udp6(flow: u32, destination: u128) -> [u8; FRAME] {
     let ends = build::Ends6 {

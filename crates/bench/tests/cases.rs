@@ -16,6 +16,11 @@ fn every_case_forwards_what_it_should() {
                     assert_eq!((found.groups_written, found.lost_after), (1, 0), "{found:?}");
                     (found.name, found.microseconds.min(found.packets_per_second))
                 }
+                Found::Metered(found) => {
+                    assert!(found.resident > 0, "{found:?}");
+                    (found.name, found.clocks_per_packet)
+                }
+                Found::Exported(found) => (found.name, found.records_per_second.min(found.router_records_per_second)),
                 Found::Load(found) => (found.name, found.updates_per_second.min(found.forwarding_clocks).min(found.lookup_clocks)),
             };
             assert_eq!(name, case.name());

@@ -130,6 +130,7 @@ fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
         }),
         Step::ChangePseudowire { name, from, to } => set(config.pseudowires.get_mut(name)?, from, to),
         Step::SetSflowSettings { from, to } => set(&mut config.sflow, from, to),
+        Step::SetIpfix { from, to } => set(&mut config.ipfix, from, to),
         Step::SetLogLevel { from, to } => set(&mut config.logging.level, from, to),
         Step::NeedsRestart { change } => match change {
             RestartChange::Workers { from, to } => set(&mut config.workers, from, to),

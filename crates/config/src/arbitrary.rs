@@ -15,6 +15,7 @@ use crate::access_list::{AccessList, Binding, Family, Octets, Ports, PrefixList,
 use crate::bond::{Bond, BondMode, LacpRate, LoadBalance};
 use crate::bridge::{Bridge, SplitHorizon, StaticMac};
 use crate::device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
+use crate::ipfix::{IpfixCollector, IpfixInterface, IpfixRecords, IpfixTransport, IpfixVersion};
 use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Urpf, Via, Vrf, is_link_local};
 use crate::mpls::{DEFAULT_TABLE, LabelEntry, TtlMode};
 use crate::pseudowire::{Pseudowire, PseudowireType};
@@ -572,7 +573,35 @@ impl Dice {
             let rate = SflowInterface { sampling_rate: Some(u32::from(other)), ..SflowInterface::default() };
             config.sflow.interfaces.extend(other.is_multiple_of(5).then_some((name, rate)));
         }
+        self.ipfix(config, other);
         config.logging.level = if self.setting(6).is_multiple_of(2) { LogLevel::Info } else { LogLevel::Debug };
+    }
+
+    /// Some interfaces are metered, all of them in one way or another.
+    fn ipfix(&self, config: &mut Config, other: u8) {
+        let ipfix = &mut config.ipfix;
+        (ipfix.active_timeout, ipfix.idle_timeout) = (60 + u16::from(other % 2), 15 + u16::from(other % 3));
+        (ipfix.flows, ipfix.sampling_rate) = (1024 << (other % 2), 1 + u32::from(other / 4 % 2));
+        ipfix.biflow = other.is_multiple_of(7);
+        if other.is_multiple_of(2) {
+            ipfix.records.insert("mine".into(), IpfixRecords { elements: vec!["5-tuple".into(), "forwardingStatus".into()] });
+        }
+        let set = if other.is_multiple_of(2) { "mine" } else { "router" };
+        for (place, name) in config.interfaces.keys().enumerate().take(usize::from(other % 4)) {
+            let direction = [SflowDirection::Rx, SflowDirection::Tx, SflowDirection::Both][(place + usize::from(other)) % 3];
+            ipfix.interfaces.insert(name.clone(), IpfixInterface { direction, records: set.into() });
+        }
+        let collector = |last: u8| IpfixCollector {
+            address: Ipv4Addr::new(127, 9, 9, last).into(),
+            port: 4739 + u16::from(last),
+            transport: if last == 0 { IpfixTransport::Udp } else { IpfixTransport::Tcp },
+            version: if last == 0 && other.is_multiple_of(5) { IpfixVersion::Netflow9 } else { IpfixVersion::Ipfix },
+            records: if other.is_multiple_of(3) { vec![set.into()] } else { Vec::new() },
+            mtu: 1500,
+            queue: 64,
+            tls: None,
+        };
+        ipfix.collectors = (0..other / 2 % 3).map(collector).collect();
     }
 
     fn restart_settings(&self, config: &mut Config) {

@@ -180,6 +180,7 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
         }
     }
     section("sflow", &mut |node| config.sflow = sflow(node));
+    section("ipfix", &mut |node| config.ipfix = crate::ipfix::build(node));
     section("workers", &mut |node| config.workers = workers(node));
     section("buffers", &mut |node| config.buffers = buffers(node));
     section("api", &mut |node| config.api = api(node));
@@ -216,7 +217,7 @@ pub(crate) fn parsed<V: FromStr>(node: &Node<'_>, key: &str) -> Option<V> {
 }
 
 /// A word as serde spells the variants of `W`.
-fn word<W: for<'de> Deserialize<'de>>(node: &Node<'_>, key: &str) -> Option<W> {
+pub(crate) fn word<W: for<'de> Deserialize<'de>>(node: &Node<'_>, key: &str) -> Option<W> {
     W::deserialize(StrDeserializer::<WordError>::new(node.value(key)?.text()?)).ok()
 }
 
@@ -490,7 +491,7 @@ fn neighbor(item: usize, node: &Node<'_>) -> Option<NeighborItem> {
 }
 
 /// The entries of a section of names.
-fn named<V>(root: &Node<'_>, section: &str, read: impl Fn(&Node<'_>) -> V) -> BTreeMap<String, V> {
+pub(crate) fn named<V>(root: &Node<'_>, section: &str, read: impl Fn(&Node<'_>) -> V) -> BTreeMap<String, V> {
     let entries = root.value(section).map_or(&[][..], Node::entries);
     entries.iter().map(|entry| (entry.key.clone().into_owned(), read(&entry.value))).collect()
 }

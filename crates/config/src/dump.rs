@@ -124,7 +124,7 @@ fn identity(path: &str) -> &'static [&'static str] {
         "mpls.labels[]" => &["label"],
         "routes[].via[]" | "mpls.labels[].via[]" | "pseudowires.*.via[]" => &["next-hop", "interface", "next-hop-table"],
         "sflow.collectors[]" => &["address", "port", "namespace", "dev"],
-        "api.listen[]" => &["address", "port"],
+        "ipfix.collectors[]" | "api.listen[]" => &["address", "port"],
         _ => &["name"],
     }
 }

@@ -31,6 +31,7 @@ mod diagnostic;
 mod diff;
 mod dump;
 mod findings;
+mod ipfix;
 mod keys;
 mod model;
 mod mpls;
@@ -62,6 +63,10 @@ pub use device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
 pub use diagnostic::{Diagnostic, Excerpt, Severity};
 pub use diff::diff;
 pub use dump::to_yaml;
+pub use ipfix::{
+    ELEMENTS as IPFIX_ELEMENTS, Ipfix, IpfixCollector, IpfixInterface, IpfixRecords, IpfixTls, IpfixTransport, IpfixVersion,
+    MeterDirection, RECORD_SETS, SET_ELEMENTS,
+};
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 pub use model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Urpf, Via, Vrf, is_link_local};
 pub use mpls::{DEFAULT_TABLE, LabelEntry, Mpls, TtlMode};

@@ -19,6 +19,7 @@ use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bond::Bond;
 use crate::bridge::Bridge;
 use crate::device::Device;
+use crate::ipfix::Ipfix;
 use crate::mpls::{Mpls, TtlMode};
 use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
@@ -38,6 +39,8 @@ pub struct Config {
     pub bridges: BTreeMap<String, Bridge>,
     /// How sampled interfaces are sampled and where samples go.
     pub sflow: Sflow,
+    /// Which flows are metered and where their records go.
+    pub ipfix: Ipfix,
     /// Routing tables beside the default one, by name.
     pub vrfs: BTreeMap<String, Vrf>,
     /// Static routes by table and prefix; no prefix has host bits.

@@ -405,6 +405,10 @@ impl Planner<'_> {
             let (from, to) = (self.model.sflow.clone(), self.wanted.sflow.clone());
             self.add(Step::SetSflowSettings { from, to });
         }
+        if self.model.ipfix != self.wanted.ipfix {
+            let (from, to) = (Box::new(self.model.ipfix.clone()), Box::new(self.wanted.ipfix.clone()));
+            self.add(Step::SetIpfix { from, to });
+        }
         let (from, to) = (self.model.logging.level, self.wanted.logging.level);
         if from != to {
             self.add(Step::SetLogLevel { from, to });

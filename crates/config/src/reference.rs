@@ -75,6 +75,9 @@ const RULES: &str = "
 - `rx-queue-workers` names workers that run, for at most as many queues as the device serves.
 - `workers.count` and the number of `workers.cores` agree when both are given; a core is used once.
 - `sflow.datagram-bytes` holds a sample with `sflow.header-bytes`. Compact encoding needs interface indices below 2^24.
+- Interfaces under `ipfix.interfaces` are interfaces of the file, metered by at most 16 record sets. A template of each set that a collector
+  gets, and a record of it, fit its `mtu`. `tls` is for `transport: tls`, with both `certificate` and `key` or none of them. No two collectors have
+  one address, port and transport.
 - A listener of the API without `tls` has a loopback address. There are tokens, or it has a `client-ca`. No two listeners want one
   port of an address; names and hashes of tokens are used once; `group` and `read-only-group` differ.
 

@@ -168,7 +168,7 @@ fn named(row: &'static Key, names: Names) -> Map<String, Value> {
     let Some(item) = below(row.path).first() else { return Map::new() };
     let name = match names {
         Names::Interface | Names::Vrf => format!("^{INTERFACE}$"),
-        Names::AccessList | Names::PrefixList => format!("^{LIST}$"),
+        Names::AccessList | Names::PrefixList | Names::RecordSet => format!("^{LIST}$"),
         Names::SubInterface => "^[1-9][0-9]{0,9}$".to_owned(),
         // As many digits as the limit has; `check` knows the limit.
         Names::Numbered(word, last) => format!("^{word}(0|[1-9][0-9]{{0,{}}})$", last.ilog10()),

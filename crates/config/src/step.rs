@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bridge::{Bridge, BridgeRole, StaticMac};
+use crate::ipfix::Ipfix;
 use crate::model::{AdminState, Interface, RouteKey, RouterAdvertisements, Urpf, Via, Vrf};
 use crate::mpls::LabelEntry;
 use crate::pseudowire::Pseudowire;
@@ -390,6 +391,13 @@ pub enum Step {
         /// The new settings.
         to: Sflow,
     },
+    /// Change what flows are metered, and where records go.
+    SetIpfix {
+        /// The old settings.
+        from: Box<Ipfix>,
+        /// The new settings.
+        to: Box<Ipfix>,
+    },
     /// Change how much is logged.
     SetLogLevel {
         /// The old level.
@@ -576,6 +584,7 @@ impl Step {
             Self::RemoveRoute { .. } => "remove-route",
             Self::ChangeRoute { .. } => "change-route",
             Self::SetSflowSettings { .. } => "set-sflow-settings",
+            Self::SetIpfix { .. } => "set-ipfix",
             Self::SetLogLevel { .. } => "set-log-level",
             Self::NeedsRestart { .. } => "needs-restart",
         }
@@ -622,6 +631,7 @@ impl Step {
             Self::CreateVrf { name, .. } | Self::DeleteVrf { name, .. } | Self::ChangeVrf { name, .. } => format!("vrf {name}"),
             Self::AddRoute { key, .. } | Self::RemoveRoute { key, .. } | Self::ChangeRoute { key, .. } => format!("route {key}"),
             Self::SetSflowSettings { .. } => "section sflow".into(),
+            Self::SetIpfix { .. } => "section ipfix".into(),
             Self::SetLogLevel { .. } => "section logging".into(),
             Self::NeedsRestart { change } => format!("section {}", change.section()),
         }
@@ -674,6 +684,7 @@ impl Step {
             Self::RemoveRoute { key, via } => Self::AddRoute { key, via },
             Self::ChangeRoute { key, from, to } => Self::ChangeRoute { key, from: to, to: from },
             Self::SetSflowSettings { from, to } => Self::SetSflowSettings { from: to, to: from },
+            Self::SetIpfix { from, to } => Self::SetIpfix { from: to, to: from },
             Self::SetLogLevel { from, to } => Self::SetLogLevel { from: to, to: from },
             Self::NeedsRestart { change } => Self::NeedsRestart { change: change.inverse() },
         }

@@ -224,7 +224,7 @@ fn secret(text: &str, most: usize) -> Result<(), Problem> {
 pub(crate) fn name(names: Names, text: &str) -> Result<(), Problem> {
     let (word, last) = match names {
         Names::Interface => return interface_name(text),
-        Names::AccessList | Names::PrefixList => return list_name(text),
+        Names::AccessList | Names::PrefixList | Names::RecordSet => return list_name(text),
         Names::SubInterface => return sub_interface_number(text),
         Names::Vrf => return vrf_name(text),
         Names::Numbered(word, last) => (word, last),

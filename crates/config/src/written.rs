@@ -15,6 +15,7 @@ use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bond::Bond;
 use crate::bridge::Bridge;
 use crate::device::Device;
+use crate::ipfix::Ipfix;
 use crate::keys::Names;
 use crate::model::{AdminState, Config, Interface, NeighborKey, RouteKey, Urpf, Via, Vrf, is_false};
 use crate::mpls::Mpls;
@@ -41,6 +42,7 @@ pub(crate) struct Written {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     bridgedomains: BTreeMap<String, Bridge>,
     sflow: Sflow,
+    ipfix: Ipfix,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     vrfs: BTreeMap<String, Vrf>,
     #[serde(with = "lists::routes")]
@@ -236,6 +238,7 @@ impl From<Config> for Written {
             interfaces,
             bridges,
             sflow,
+            ipfix,
             vrfs,
             routes,
             mpls,
@@ -254,6 +257,7 @@ impl From<Config> for Written {
         let mut written = Self {
             bridgedomains: bridges,
             sflow,
+            ipfix,
             vrfs,
             routes,
             mpls,
@@ -348,6 +352,7 @@ impl From<Written> for Config {
             prefixlists,
             routes,
             sflow,
+            ipfix,
             workers,
             buffers,
             api,
@@ -412,6 +417,7 @@ impl From<Written> for Config {
             interfaces,
             bridges,
             sflow,
+            ipfix,
             vrfs,
             routes,
             mpls,

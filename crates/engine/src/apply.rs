@@ -85,10 +85,12 @@ impl Control {
     fn finish(&mut self) -> Result<(), String> {
         self.bind_lists()?;
         self.measure_prefixes()?;
-        let Control { sflow, interfaces, .. } = self;
-        sflow.number(|name| Some(interfaces.get(name)?.index));
-        let agent = self.config.sflow_agent(|name| Some(interfaces.get(name)?.index));
-        sflow.agent_may_change(agent);
+        let Control { sflow, ipfix, interfaces, config, vrf_places, .. } = self;
+        let index_of = |name: &str| Some(interfaces.get(name)?.index);
+        sflow.number(index_of);
+        sflow.agent_may_change(config.sflow_agent(index_of));
+        ipfix.name_tables(vrf_places);
+        ipfix.number(config, index_of);
         self.settle()?;
         self.indexes.keep();
         Ok(())
@@ -226,6 +228,11 @@ impl Control {
                 let agent = self.config.sflow_agent(|name| Some(self.interfaces.get(name)?.index));
                 self.sflow.configure(to, agent);
                 self.attach_sampling();
+                Ok(())
+            }
+            Step::SetIpfix { from, to } => {
+                self.ipfix.configure(to)?;
+                self.attach_meters(from);
                 Ok(())
             }
             Step::SetLogLevel { to, .. } => {

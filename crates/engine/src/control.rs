@@ -30,6 +30,7 @@ use crate::dad::{Claim, Claims};
 use crate::filters::{Bindings, BuiltLists};
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
+use crate::ipfix::IpfixSide;
 use crate::labels::WaitingLabel;
 use crate::memory::Memory;
 use crate::neighbors::{Deed, NeighborTable, Place, Said};
@@ -168,6 +169,7 @@ pub(crate) struct Control {
     /// Access lists that are ready.
     pub(crate) lists: BuiltLists,
     pub(crate) sflow: SflowSide,
+    pub(crate) ipfix: IpfixSide,
     pub(crate) trace: TraceStore,
     pub(crate) events: EventBus,
     pub(crate) next_worker: usize,
@@ -186,6 +188,8 @@ pub(crate) const SFLOW_TAP: u32 = 1;
 pub(crate) const CAPTURE_TAP: u32 = 2;
 /// The taps' bit for sFlow's notifications of discards.
 pub(crate) const DISCARD_TAP: u32 = 4;
+/// The flow meter's.
+pub(crate) const METER_TAP: u32 = 8;
 
 impl Control {
     /// The index of an interface by name; 0, which no interface has, when there is none.
@@ -219,6 +223,13 @@ impl Control {
         self.attach_drop_taps();
     }
 
+    /// Attaches the flow meter where the settings want it now, and not where they wanted it before.
+    pub(crate) fn attach_meters(&mut self, before: &weir_config::Ipfix) {
+        let now = self.config.ipfix.interfaces.keys();
+        let names: BTreeSet<String> = now.chain(before.interfaces.keys()).cloned().collect();
+        names.iter().for_each(|name| self.refresh(name));
+    }
+
     /// The taps on what is dropped: captures that want it, and notifications while there is a limit for them.
     pub(crate) fn attach_drop_taps(&mut self) {
         let discards = if self.config.sflow.drop_limit > 0 { DISCARD_TAP } else { 0 };
@@ -249,6 +260,9 @@ impl Control {
         let (direction, is_port) = (self.config.sflow.direction_of(name), wanted.is_port());
         let rx_taps = self.captures.rx_taps(attached.index, is_port) | if sampled && direction.rx() { SFLOW_TAP } else { 0 };
         let tx_taps = self.captures.tx_taps(attached.index, is_port) | if sampled && direction.tx() { SFLOW_TAP } else { 0 };
+        let metered = self.config.ipfix.interfaces.get(name).filter(|_| up).map(|metered| metered.direction);
+        let rx_taps = rx_taps | if metered.is_some_and(|it| it.rx()) { METER_TAP } else { 0 };
+        let tx_taps = tx_taps | if metered.is_some_and(|it| it.tx()) { METER_TAP } else { 0 };
         if rx_taps != 0 {
             features = features.with(Feature::RxTap);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_api::EventBus;
@@ -17,6 +17,7 @@ use weir_ring::qsbr::{Domain, Published};
 use weir_ring::spsc;
 use weir_telemetry::capture::CaptureTap;
 use weir_telemetry::discards::DiscardTap;
+use weir_telemetry::meter::{Meter, MeterControl, MeterSettings};
 use weir_telemetry::sampler::{RING, Sampler};
 
 use crate::advertise::Schedule;
@@ -28,6 +29,7 @@ use crate::control::{Control, Nowhere};
 use crate::dad::Claims;
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
+use crate::ipfix::IpfixSide;
 use crate::memory::Memory;
 use crate::neighbors::NeighborTable;
 use crate::recursion::Recursion;
@@ -143,7 +145,18 @@ struct Parts {
     worker: Worker,
     handle: WorkerHandle,
     ends: TapEnds,
+    meter: MeterControl,
 }
+
+/// What workers' taps go by.
+#[derive(Default)]
+struct TapSettings {
+    sflow: SflowSettings,
+    meters: Arc<MeterSettings>,
+}
+
+/// The meter draws other numbers than the sampler.
+const METER_SEED: u64 = 0x6d65_7465_7273_6565;
 
 impl Router {
     /// Starts a router and brings it to `config`.
@@ -158,12 +171,12 @@ impl Router {
             tracing::info!("packet memory: {} buffers, {} MiB {pages}, NUMA node {node}", pool.chunks(), pool.mapped_bytes() >> 20);
         }
         let count = usize::from(config.workers.count).max(1);
-        // The workers, and the sFlow agent.
-        let domain = Domain::new(count + 1);
+        // The workers, the sFlow agent and the exporter of flows.
+        let domain = Domain::new(count + 2);
         let published = Arc::new(Published::new(&domain, Box::new(Tables::default())));
         let waker = Arc::new(Waker::new().map_err(system("no descriptor for the control thread"))?);
-        let settings = SflowSettings::default();
-        let (mut handles, mut ends, mut threads) = (Vec::new(), Vec::new(), Vec::new());
+        let settings = TapSettings::default();
+        let (mut handles, mut ends, mut meters, mut threads) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut specs, mut drop_map) = (Vec::new(), None);
         for number in 0..count {
             let seed = options.seed.map_or_else(crate::ports::seed, |seed| seed.wrapping_add(number as u64));
@@ -172,6 +185,7 @@ impl Router {
             drop_map = Some(parts.worker.graph.drop_map());
             handles.push(parts.handle);
             ends.push(parts.ends);
+            meters.push(parts.meter);
             threads.push(parts.worker);
         }
         connect(&mut handles);
@@ -183,7 +197,8 @@ impl Router {
         }
         let desk = Desk::new();
         let events = desk.events().clone();
-        let control = make_control(config, options, clock, memory, domain, published, handles, specs, drop_map, settings, ends, events)?;
+        let control =
+            make_control(config, options, clock, memory, domain, published, handles, specs, drop_map, settings, ends, meters, events)?;
         let inner = Inner {
             control: Mutex::new(control),
             started: SystemTime::now(),
@@ -297,7 +312,9 @@ impl Router {
         };
         // The agent asks for a last report while it ends, which takes the lock: not under it.
         reports.set(None);
-        self.control().sflow.stop();
+        let mut control = self.control();
+        control.sflow.stop();
+        control.ipfix.stop();
     }
 }
 
@@ -310,18 +327,20 @@ fn make_worker(
     published: &Arc<Published<Tables>>,
     control: &Arc<Waker>,
     clock: Clock,
-    settings: &SflowSettings,
+    settings: &TapSettings,
     seed: u64,
 ) -> Result<Parts, StartError> {
     let internal = |error: &dyn std::fmt::Display| StartError::Internal(error.to_string());
-    let (sampler, samples) = Sampler::new(settings.sampling.clone(), seed, RING);
-    let (discard, discards) = DiscardTap::new(settings.discards.clone());
+    let (sampler, samples) = Sampler::new(settings.sflow.sampling.clone(), seed, RING);
+    let (discard, discards) = DiscardTap::new(settings.sflow.discards.clone());
+    let (meter, meter_control) = Meter::new(settings.meters.clone(), seed ^ METER_SEED);
     let (capture, captures) = CaptureTap::new();
     let (trace_in, trace) = spsc::ring(TRACE_STEPS);
     let graph = weir_nodes::graph(IcmpLimit::default())
         .tap(Box::new(sampler))
         .tap(Box::new(capture))
         .tap(Box::new(discard))
+        .tap(Box::new(meter))
         .build(number, trace_in)
         .map_err(|error| internal(&error))?;
     let (commands, commands_out) = spsc::ring(COMMANDS);
@@ -351,7 +370,7 @@ fn make_worker(
     let stats = worker.stats.clone();
     let handle =
         WorkerHandle { commands, returned, events, trace, captures, waker, stats, counters, core, sent: 0, thread: None, by_hand: None };
-    Ok(Parts { worker, handle, ends: TapEnds { samples, discards } })
+    Ok(Parts { worker, handle, ends: TapEnds { samples, discards }, meter: meter_control })
 }
 
 /// Gives each pair of workers a ring each way.
@@ -401,8 +420,9 @@ fn make_control(
     workers: Vec<WorkerHandle>,
     specs: Vec<NodeSpec>,
     drop_map: Option<Arc<DropMap>>,
-    settings: SflowSettings,
+    settings: TapSettings,
     ends: Vec<TapEnds>,
+    meters: Vec<MeterControl>,
     events: EventBus,
 ) -> Result<Control, StartError> {
     let default = Table::new(&domain, None, 0).map_err(|error| StartError::Internal(error.to_string()))?;
@@ -413,7 +433,10 @@ fn make_control(
     let reader = domain.register().map_err(|error| StartError::Internal(error.to_string()))?;
     let reports = ReportSource::new(reader, published.clone());
     reports.know(specs.iter().map(|spec| spec.name).collect(), workers.iter().map(|worker| worker.counters.clone()).collect());
-    let sflow = SflowSide::start(settings, ends, reports).map_err(system("the sFlow agent cannot start"))?;
+    let flow_reader = domain.register().map_err(|error| StartError::Internal(error.to_string()))?;
+    let seed = options.seed.unwrap_or_else(crate::ports::seed);
+    let ipfix = IpfixSide::new(settings.meters, meters, flow_reader, published.clone(), clock.clone(), seed);
+    let sflow = SflowSide::start(settings.sflow, ends, reports).map_err(system("the sFlow agent cannot start"))?;
     let mut control = Control {
         clock,
         config: Config::start_of(config),
@@ -449,6 +472,7 @@ fn make_control(
         drops_of_the_gone: BTreeMap::new(),
         lists: Default::default(),
         sflow,
+        ipfix,
         trace: TraceStore::default(),
         events,
         next_worker: 0,
@@ -464,6 +488,8 @@ fn make_control(
     Ok(control)
 }
 
+/// How long the last flows may take to leave.
+const FLUSH: Duration = Duration::from_secs(5);
 /// How often neighbours age, in nanoseconds.
 const NEIGHBOR_INTERVAL: u64 = 100_000_000;
 /// How often links are looked at, in nanoseconds.
@@ -497,6 +523,7 @@ impl Control {
         }
         if now >= self.due.links {
             self.due.links = now + LINK_INTERVAL;
+            self.ipfix.tidy();
             self.watch_links();
         }
     }
@@ -511,6 +538,17 @@ impl Control {
         }
     }
 
+    /// Lets every flow leave the workers' tables; what the exporter does not take within [`FLUSH`] stays there.
+    fn flush_flows(&mut self) {
+        self.ipfix.end();
+        let until = Instant::now() + FLUSH;
+        for (worker, meter) in self.workers.iter_mut().zip(&self.ipfix.meters) {
+            while !meter.has_ended() && Instant::now() < until && !worker.commands.is_abandoned() {
+                worker.wait(Duration::from_millis(1));
+            }
+        }
+    }
+
     /// Ends the workers: first nobody takes anything in, then what is between them arrives, then
     /// they end, and their ports close.
     fn stop_workers(&mut self) {
@@ -520,6 +558,7 @@ impl Control {
                 worker.pass_a_turn();
             });
         }
+        self.flush_flows();
         self.workers.iter_mut().for_each(|worker| worker.tell(Command::Stop));
         for worker in &mut self.workers {
             drop(worker.by_hand.take());

@@ -89,7 +89,7 @@ impl Control {
 
     /// Keeps the lengths of prefixes while some interface is sampled, and only then.
     pub(crate) fn measure_prefixes(&mut self) -> Result<(), String> {
-        let wanted = self.config.interfaces.values().any(|interface| interface.sflow);
+        let wanted = self.config.interfaces.values().any(|interface| interface.sflow) || self.config.ipfix.needs_prefixes();
         let mut changed = false;
         for table in self.routing.iter_mut().flatten().filter(|table| table.lengths().is_some() != wanted) {
             table.measure(&self.domain, wanted).map_err(|error| error.to_string())?;

@@ -318,6 +318,14 @@ impl weir_api::Router for Router {
         Ok(weir_api::Routes { routes: self.control().routes_where(query) })
     }
 
+    fn ipfix(&self) -> Reply<weir_api::Ipfix> {
+        Ok(self.control().ipfix_view())
+    }
+
+    fn flows_where(&self, query: &weir_api::FlowQuery) -> Reply<weir_api::Flows> {
+        self.flows_view(query)
+    }
+
     fn sflow(&self) -> Reply<weir_api::Sflow> {
         Ok(self.control().sflow_view())
     }

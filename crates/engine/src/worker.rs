@@ -208,7 +208,7 @@ impl Worker {
             graph.originate_out(env.world, packet);
         }
         let inhaled = if lane.draining { 0 } else { lane.inhale(graph, &mut env) };
-        if env.now >= lane.next_expiry {
+        if env.now >= lane.next_expiry || lane.draining {
             lane.next_expiry = env.now + EXPIRY_INTERVAL;
             graph.expire(&mut env);
             graph.tick_taps(env.now);
@@ -217,6 +217,7 @@ impl Worker {
         graph.run(&mut env);
         let left = lane.exhale(graph, &mut env, *number);
         lane.flush(env.cache);
+        graph.turn_over(env.now);
         if env.event_sent {
             control.wake();
         }
@@ -358,6 +359,7 @@ impl Lane {
                 if flags.any(Flags::MARKED) {
                     graph.part(packets);
                 }
+                graph.note_leaving(interface, packets);
                 let taken = ring.push_many(&mut packets.drain_front(ring.capacity() - ring.len()));
                 if taken > 0 {
                     waker.wake();

@@ -16,7 +16,7 @@ use weir_ring::spsc::Producer;
 use crate::counters::{DropMap, WorkerCounters};
 use crate::hold::{HoldKey, HoldLimits, Holds};
 use crate::node::{Cx, Node, NodeSpec, Scratch, World};
-use crate::tap::{Fate, Gate, Marks, Point, Tap};
+use crate::tap::{Fate, Gate, Marks, Point, Tap, Whither};
 use crate::trace::{TraceRequest, TraceStep, Tracer};
 use crate::verdict::{Outcome, Verdict, VerdictKind};
 use crate::{DropReason, Next};
@@ -223,6 +223,8 @@ impl<W: World> GraphBuilder<W> {
             map,
             gates: Default::default(),
             marker: self.taps.iter().position(|tap| tap.marks()),
+            follower: self.taps.iter().position(|tap| tap.follows()).map_or(0, |tap| 1 << tap),
+            following: 0,
             taps: self.taps,
             marks: Marks::default(),
             tracer: Tracer::new(trace),
@@ -257,6 +259,10 @@ pub struct Graph<W: World> {
     marks: Marks,
     /// The tap that marks, and is told what became of marked packets.
     marker: Option<usize>,
+    /// The bit of the tap that follows packets; 0 without one.
+    follower: u32,
+    /// Not 0 while it wants to be told where packets go.
+    following: u32,
     tracer: Tracer,
     worker: usize,
 }
@@ -476,6 +482,9 @@ impl<W: World> Graph<W> {
                     if packet.flags().any(Flags::MARKED) {
                         self.conclude(&mut packet, Fate::Kept);
                     }
+                    if self.following != 0 {
+                        self.tell_follower(Whither::Kept, std::slice::from_ref(&packet));
+                    }
                     env.cache.free(packet);
                 }
             }
@@ -600,6 +609,9 @@ impl<W: World> Graph<W> {
         if packet.flags().any(Flags::MARKED) {
             self.part(std::slice::from_mut(&mut packet));
         }
+        if self.following != 0 {
+            self.tell_follower(Whither::Held, std::slice::from_ref(&packet));
+        }
         match self.holds.keep(key, node as u16, next, env.now, packet) {
             Ok(()) => self.level(),
             Err(packet) => {
@@ -684,6 +696,9 @@ impl<W: World> Graph<W> {
         self.count_drop(env, node, reason, packet.interface(), 1);
         if packet.flags().any(Flags::MARKED) {
             self.conclude(&mut packet, Fate::Dropped { node: node as u16, reason });
+        }
+        if self.following != 0 {
+            self.tell_follower(Whither::Dropped(reason), std::slice::from_ref(&packet));
         }
         let taps = self.due(env.world.drop_taps(), packet.interface(), 1);
         if taps != 0 {

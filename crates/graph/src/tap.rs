@@ -64,6 +64,19 @@ pub enum Fate {
     },
 }
 
+/// Where packets go that may have come in before the eyes of a tap that follows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whither {
+    /// Out of this interface, if its driver takes them.
+    Out(u32),
+    /// They wait for an answer.
+    Held,
+    /// Nowhere: they were for this router.
+    Kept,
+    /// Nowhere, for a reason.
+    Dropped(DropReason),
+}
+
 /// What stands before a tap and lets by what it need not see.
 ///
 /// Each interface has its own allowance. A vector that goes by takes its packets off and touches nothing else: one
@@ -225,6 +238,21 @@ pub trait Tap<W: World>: Send {
 
     /// It took all but these.
     fn left(&mut self, _refused: &[Pkt]) {}
+
+    /// Whether it wants to know where the packets go that it saw come in ([`Tap::goes`]); one tap of a graph may.
+    /// It is told by the vector, in the turn in which it saw any, and as long as it says so ([`Tap::turn_over`]).
+    fn follows(&self) -> bool {
+        false
+    }
+
+    /// All of these packets go there, those that it saw come in as well as others. A driver that does not take them all
+    /// comes later: those it left are dropped.
+    fn goes(&mut self, _whither: Whither, _packets: &[Pkt]) {}
+
+    /// The turn is over: what it was not told of was kept by this router. Whether it still waits for packets.
+    fn turn_over(&mut self, _now: u64) -> bool {
+        false
+    }
 
     /// Called every now and then: time for what is not per packet. `true` when it wants to be asked anew how
     /// much may go by, for all interfaces.

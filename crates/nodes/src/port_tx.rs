@@ -102,6 +102,7 @@ pub fn transmit(
     if graph.is_tracing() {
         graph.trace_stage(stage, packets);
     }
+    graph.note_leaving(port.interface, packets);
     let all = sums(packets);
     if all.marked != 0 {
         tell_leaving(graph, port.interface, packets, all.marked);

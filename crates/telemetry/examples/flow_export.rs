@@ -44,7 +44,7 @@ fn main() {
             address: socket.local_addr().unwrap(),
             transport: Transport::Udp,
             version: Version::Ipfix,
-            records: RecordSet::new([set]).unwrap(),
+            records: RecordSet::new([set]).unwrap().into(),
             mtu: 1500,
             queue: 0,
         };

@@ -4,7 +4,7 @@
 //!   of a packet that it chose is told where the packet ends.
 //! * [`capture`]: the tap that copies packets for `weir pcap capture`; not attached, it costs nothing.
 //! * [`discards`]: the tap that copies what is dropped, within a limit, for sFlow's notifications of discards.
-//! * [`flows`]: the flow meter's table. [`exporter`]: makes IPFIX and NetFlow 9 of its records.
+//! * [`meter`]: the tap that meters flows. [`flows`]: its table. [`exporter`]: makes IPFIX and NetFlow 9 of its records.
 //! * [`agent`]: reads the samplers' rings and makes sFlow version 5 datagrams.
 //!
 //! The two meet in bounded rings only. An agent that is slow, stuck or dead makes samples vanish,
@@ -18,7 +18,10 @@ mod discard_code;
 pub mod discards;
 pub mod exporter;
 pub mod flows;
+mod forwarding_status;
+pub mod meter;
 pub mod random;
 pub mod sampler;
 
 pub use discard_code::discard_code;
+pub use forwarding_status::forwarding_status;

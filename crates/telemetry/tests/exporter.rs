@@ -68,7 +68,7 @@ fn meter(table: &mut Table, flows: std::ops::Range<u32>) {
 }
 
 fn udp(address: SocketAddr, version: Version) -> CollectorConfig {
-    let records = RecordSet::new(["router"]).unwrap();
+    let records = RecordSet::new(["router"]).unwrap().into();
     CollectorConfig { address, transport: Transport::Udp, version, records, mtu: 1500, queue: 1 << 20 }
 }
 

@@ -47,7 +47,7 @@ fn observation(flow: u32) -> Observation {
 fn export(port: u16, version: Version) -> u64 {
     let (mut table, ring) = Table::new(Settings { flows: 1000, ..Settings::default() }, 9);
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() - 60;
-    let records = RecordSet::new(["router"]).unwrap();
+    let records = RecordSet::new(["router"]).unwrap().into();
     let address = (Ipv4Addr::LOCALHOST, port).into();
     let config = ExporterConfig {
         domain: 5,

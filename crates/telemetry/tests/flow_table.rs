@@ -40,7 +40,9 @@ fn drain(reader: &mut Reader<FlowRecord>) -> Vec<FlowRecord> {
 
 /// Time goes on to `end` in steps of a millisecond, with a turn each.
 fn go_on(table: &mut Table, from: u64, end: u64) {
-    (from / MILLISECOND..=end / MILLISECOND).for_each(|moment| table.expire(moment * MILLISECOND));
+    (from / MILLISECOND..=end / MILLISECOND).for_each(|moment| {
+        table.expire(moment * MILLISECOND);
+    });
 }
 
 /// What was metered is what was exported, lost, or is still there.

@@ -8,8 +8,8 @@ use serde::Serialize;
 use weir_api::{Clear, Client, Family, Routes, Trace, TraceRequest};
 
 use crate::cli::{
-    ClearWhat, InterfaceAspect, RouteAspect, SflowPart, Show, ShowArgs, ShowIp, ShowMpls, ShowRouteArgs, ShowVxlan, TraceAddArgs,
-    TraceCommand, TraceShowArgs, Where,
+    ClearWhat, FlowAspect, FlowBy, FlowTopArgs, InterfaceAspect, RouteAspect, SflowPart, Show, ShowArgs, ShowIp, ShowMpls, ShowRouteArgs,
+    ShowVxlan, TraceAddArgs, TraceCommand, TraceShowArgs, Where,
 };
 use crate::commands::{events, monitor};
 use crate::failure::Failure;
@@ -93,6 +93,7 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
         Show::Mpls(ShowMpls::Fib(what)) => output.put(&client.mpls_fib(what.label)?, render::forwarding::mpls_fib),
         Show::Buffers => output.put(&client.buffers()?, render::hardware::buffers),
         Show::Sflow(what) => show_sflow(client, what.part, output),
+        Show::Flow(what) => show_flow(client, what.aspect.as_ref(), output),
         Show::Trace(what) => show_trace(client, what, output),
         Show::Pcap => output.put(&client.captures()?, render::pcap::captures),
         Show::Totals => output.put(&client.totals()?, render::runtime::totals),
@@ -120,6 +121,26 @@ fn show_interface(client: &Client, name: Option<&str>, output: &mut Output<'_>) 
         None => output.put(&reply, render::interface::list),
         Some(_) => output.put(&reply, render::interface::detail),
     }
+}
+
+fn show_flow(client: &Client, aspect: Option<&FlowAspect>, output: &mut Output<'_>) -> Result<(), Failure> {
+    let (which, top) = match aspect {
+        None => return output.put(&client.ipfix()?, render::flow::summary),
+        Some(FlowAspect::Exporter) => return output.put(&client.ipfix()?, render::flow::exporter),
+        Some(FlowAspect::Template) => return output.put(&client.ipfix()?, render::flow::templates),
+        Some(FlowAspect::Table(which)) => (which, None),
+        Some(FlowAspect::Top(FlowTopArgs { which, by: FlowBy::Octets })) => (which, Some("octets")),
+        Some(FlowAspect::Top(FlowTopArgs { which, by: FlowBy::Packets })) => (which, Some("packets")),
+    };
+    let (port, limit) = (which.port.map(|port| port.to_string()), which.limit.to_string());
+    let query = [
+        ("prefix", which.prefix.as_deref()),
+        ("interface", which.interface.as_deref()),
+        ("port", port.as_deref()),
+        ("top", top),
+        ("limit", Some(limit.as_str())),
+    ];
+    output.put(&client.flows(&query)?, render::flow::flows)
 }
 
 fn show_neighbors(client: &Client, interface: Option<&str>, family: Option<Family>, output: &mut Output<'_>) -> Result<(), Failure> {

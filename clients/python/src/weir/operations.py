@@ -151,6 +151,23 @@ class Operations:
         """The size of the forwarding tables. `GET /v1/fib-summary`"""
         return self._wire.ask(types.FibSummary, "GET", "/v1/fib-summary")
 
+    def get_flows(
+        self,
+        *,
+        prefix: str | None = None,
+        interface: str | None = None,
+        port: int | None = None,
+        top: list[Literal["octets", "packets"]] | None = None,
+        limit: int | None = None,
+    ) -> types.Flows:
+        """Flows that are under way. `GET /v1/flows`"""
+        return self._wire.ask(
+            types.Flows,
+            "GET",
+            "/v1/flows",
+            query={"prefix": prefix, "interface": interface, "port": port, "top": top, "limit": limit},
+        )
+
     def get_hardware(self, *, interface: str | None = None) -> types.Hardware:
         """Ports with the counters of driver, kernel and device. `GET /v1/hardware`"""
         return self._wire.ask(types.Hardware, "GET", "/v1/hardware", query={"interface": interface})
@@ -173,6 +190,10 @@ class Operations:
     def patch_interfaces_name(self, name: str, body: types.InterfacePatchBody) -> types.Applied:
         """Edits one interface's settings. `PATCH /v1/interfaces/{name}`"""
         return self._wire.ask(types.Applied, "PATCH", f"/v1/interfaces/{segment(name)}", body=body)
+
+    def get_ipfix(self) -> types.Ipfix:
+        """Settings and counters of the flow meter and its exporter. `GET /v1/ipfix`"""
+        return self._wire.ask(types.Ipfix, "GET", "/v1/ipfix")
 
     def get_l2fib(
         self,

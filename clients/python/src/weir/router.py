@@ -13,6 +13,7 @@ from . import types
 from .config import Config
 from .edit import Default, value
 from .events import Events
+from .flows import Flows
 from .operations import Operations
 from .pages import all_acls, all_adjacencies, all_interfaces, all_neighbors, all_routes, all_stations
 from .sflow import Sflow
@@ -32,6 +33,7 @@ class Router:
         self.operations = Operations(wire)
         """Every operation of the API as it is, for what has no method here."""
         self.sflow = Sflow(self.operations)
+        self.flows = Flows(self.operations)
         """sFlow's settings, sampled interfaces and counters."""
         self.config = Config(self.operations)
         """The configuration."""

@@ -982,6 +982,158 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FlowEntry:
+    """A flow that is under way. What its record set does not select is absent."""
+
+    worker: int
+    """The worker that has it."""
+
+    records: str
+    """The record set."""
+
+    direction: SflowDirection
+    """`rx` when it is metered where it comes in, `tx` where it leaves."""
+
+    source: str
+    """Source: an IP address, or a MAC address."""
+
+    destination: str
+    """Destination."""
+
+    forwarding_status: int
+    """`forwardingStatus`: 64 when it is forwarded, why not when it is not."""
+
+    packets: int
+    """Packets so far."""
+
+    octets: int
+    """Octets so far."""
+
+    start: Timestamp
+    """The first packet."""
+
+    end: Timestamp
+    """The last one."""
+
+    tcp_flags: int
+    """TCP's flags of all packets."""
+
+    customer_vlan: int | None = None
+    """Inner VLAN."""
+
+    destination_port: int | None = None
+    """Destination port; of ICMP type and code."""
+
+    ethertype: int | None = None
+    """Ethertype of L2 flows."""
+
+    input: str | None = None
+    """The interface by which it comes in."""
+
+    label: int | None = None
+    """Top label of the stack that it comes with."""
+
+    next_hop: str | None = None
+    """The next hop."""
+
+    output: str | None = None
+    """The one by which it leaves."""
+
+    protocol: int | None = None
+    """Protocol of IP flows."""
+
+    source_port: int | None = None
+    """Source port."""
+
+    vlan: int | None = None
+    """Outer VLAN."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowLoad:
+    """Flows, and what was in them."""
+
+    flows: int
+    """Flow records."""
+
+    packets: int
+    """Their packets."""
+
+    octets: int
+    """Their octets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowWorker:
+    """The flows of one worker. In packets and octets: metered = exported + unexported + resident."""
+
+    worker: int
+    """Its number, from 0."""
+
+    resident: int
+    """Flows that are in its table."""
+
+    metered_packets: int
+    """Packets that were metered."""
+
+    metered_octets: int
+    """Octets of them."""
+
+    begun: int
+    """Flows that were begun."""
+
+    ended_idle: int
+    """Records of flows that were silent for the idle timeout."""
+
+    ended_active: int
+    """Records of flows that went on for the active timeout."""
+
+    ended_seen: int
+    """Records of flows whose end was seen (FIN, RST)."""
+
+    ended_forced: int
+    """Records of flows that left since the meter was changed or stopped."""
+
+    ended_resources: int
+    """Records of flows that had to make room for others."""
+
+    exported: FlowLoad
+    """What was exported in all."""
+
+    unexported: FlowLoad
+    """What made room while the ring to the exporter was full: in no record."""
+
+    ignored_packets: int
+    """Packets that should have been metered while there was no table."""
+
+    ignored_octets: int
+    """Octets of them."""
+
+    passed_over: int
+    """Packets that sampling passed over."""
+
+    waiting: int
+    """Packets that wait for an answer; metered when it is known where they go."""
+
+    long_ways: int
+    """Packets whose flow was not where the first look went: new flows, and tags that are alike by chance."""
+
+    probes: int
+    """Buckets that were looked at on those ways."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flows:
+    """Flows that are under way."""
+
+    flows: list[FlowEntry]
+    """The flows."""
+
+    matched: int
+    """How many there were that the filter takes, shown or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
     """All ports."""
 
@@ -1184,6 +1336,142 @@ class InterfacesPage:
 
     next: str | None = None
     """There are more: the `after` that asks for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ipfix:
+    """Settings and counters of meter and exporter."""
+
+    settings: IpfixSettings
+    """What the configuration says."""
+
+    interfaces: list[IpfixInterface]
+    """The metered interfaces."""
+
+    workers: list[FlowWorker]
+    """What each worker metered."""
+
+    taken: FlowLoad
+    """What the exporter took from the workers."""
+
+    oldest_ms: int
+    """Milliseconds that the oldest record waits which is in no message that went out yet."""
+
+    collectors: list[IpfixCollector]
+    """Where records go."""
+
+    templates: list[IpfixTemplate]
+    """The templates of data records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IpfixCollector:
+    """One collector."""
+
+    address: str
+    """Its address."""
+
+    port: int
+    """Its port."""
+
+    transport: str
+    """How it is reached: `udp`, `tcp` or `tls`."""
+
+    version: str
+    """What is spoken: `ipfix` or `netflow9`."""
+
+    connected: bool
+    """Whether a stream is connected; datagrams always are."""
+
+    connections: int
+    """Connections that were made."""
+
+    messages: int
+    """Messages that went out."""
+
+    message_octets: int
+    """Octets of them."""
+
+    sent: FlowLoad
+    """What was sent."""
+
+    not_sent: FlowLoad
+    """What was not: the queue was full, or the kernel refused it."""
+
+    left_out: FlowLoad
+    """What it does not want."""
+
+    queued: int
+    """Octets that wait in the queue."""
+
+    errors: int
+    """Errors."""
+
+    last_error: str | None = None
+    """The last one, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IpfixInterface:
+    """A metered interface."""
+
+    interface: str
+    """Its name."""
+
+    index: int
+    """Its ifIndex."""
+
+    direction: SflowDirection
+    """Where its packets are metered."""
+
+    records: str
+    """The record set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IpfixSettings:
+    """The settings of the meter."""
+
+    active_timeout: int
+    """Seconds after which a flow that goes on is reported."""
+
+    idle_timeout: int
+    """Seconds without a packet after which a flow is over."""
+
+    flows: int
+    """Flows that the table of each worker holds at most."""
+
+    sampling_rate: int
+    """One packet in this many is metered."""
+
+    domain: int
+    """The observation domain."""
+
+    template_interval: int
+    """Seconds after which templates and options are sent again."""
+
+    biflow: bool
+    """Whether both directions of a conversation become one record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IpfixTemplate:
+    """A template."""
+
+    id: int
+    """Its number."""
+
+    records: str
+    """The record set."""
+
+    kind: str
+    """The kind of flows: `ipv4`, `ipv6` or `l2`."""
+
+    octets: int
+    """Octets of a record."""
+
+    elements: list[str]
+    """Its elements, by IANA's names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

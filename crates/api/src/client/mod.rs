@@ -483,6 +483,22 @@ impl Client {
         self.read(&format!("/v1/config/history/{revision}"), &[])
     }
 
+    /// Settings and counters of the flow meter and its exporter.
+    ///
+    /// # Errors
+    /// As all calls: see [`ClientError`].
+    pub fn ipfix(&self) -> Result<crate::Ipfix, ClientError> {
+        self.read("/v1/ipfix", &[])
+    }
+
+    /// Flows that are under way; the query is that of the endpoint.
+    ///
+    /// # Errors
+    /// As all calls: see [`ClientError`].
+    pub fn flows(&self, query: &[(&str, Option<&str>)]) -> Result<crate::Flows, ClientError> {
+        self.read("/v1/flows", query)
+    }
+
     /// Edits sFlow's settings.
     ///
     /// # Errors

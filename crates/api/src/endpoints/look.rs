@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::endpoints::Request;
 use crate::endpoints::parameters::{
-    AclsQuery, BridgeQuery, ErrorsQuery, HistoryQuery, InterfacesQuery, L2fibAsked, MplsFibQuery, NeighborsQuery, NoQuery,
+    AclsQuery, BridgeQuery, ErrorsQuery, FlowsQuery, HistoryQuery, InterfacesQuery, L2fibAsked, MplsFibQuery, NeighborsQuery, NoQuery,
     OfInterfaceQuery, RoutesQuery, number_in_path, place, query,
 };
 use crate::{
@@ -235,6 +235,17 @@ pub(super) fn fib_summary(router: &dyn Router, request: &Request) -> Text {
 pub(super) fn buffers(router: &dyn Router, request: &Request) -> Text {
     query::<NoQuery>(request)?;
     json(&router.buffers()?)
+}
+
+pub(super) fn ipfix(router: &dyn Router, request: &Request) -> Text {
+    query::<NoQuery>(request)?;
+    json(&router.ipfix()?)
+}
+
+pub(super) fn flows(router: &dyn Router, request: &Request) -> Text {
+    let asked = query::<FlowsQuery>(request)?.read()?;
+    must_exist(router, asked.interface.as_deref())?;
+    json(&router.flows_where(&asked)?)
 }
 
 pub(super) fn sflow(router: &dyn Router, request: &Request) -> Text {

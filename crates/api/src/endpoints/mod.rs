@@ -23,6 +23,7 @@ use crate::{
     FibSummary, Hardware, History, InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, Pseudowires, RevisionText, Role,
     RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version, VxlanTunnels,
 };
+use crate::{Flows, Ipfix};
 
 pub(crate) use look::summed_over_workers;
 pub(crate) use parameters::{EventParameters, event_parameters};
@@ -249,6 +250,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         .body::<SflowPatch>()
         .errors(OF_CHANGE)
         .of_config(),
+    get::<Ipfix>("/v1/ipfix", "Settings and counters of the flow meter and its exporter.", look::ipfix).errors(&[NotAvailable]),
+    get::<Flows>("/v1/flows", "Flows that are under way.", look::flows).query(parameters::FLOWS).errors(&[NotFound, NotAvailable]),
     get::<Trace>("/v1/trace", "Armed traces and recorded packets.", look::trace),
     change::<TraceRequest>("POST", "/v1/trace", "Arms a trace.", change::trace_add)
         .body::<TraceRequest>()

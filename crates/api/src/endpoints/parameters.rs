@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::endpoints::Request;
-use crate::{ApiError, ErrorCode, Family, Topic};
+use crate::{ApiError, ErrorCode, Family, FlowMeasure, FlowQuery, Topic};
 
 /// A key of a query, or a part of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +45,9 @@ pub enum ParameterKind {
 pub(crate) const LARGEST_PAGE: u32 = 10_000;
 /// Entries in a page when nobody says.
 const PAGE: u32 = 1000;
+/// Flows in an answer at most, and when nobody says.
+const MOST_FLOWS: u32 = 10_000;
+const FLOWS_USUAL: u32 = 100;
 /// Revisions in a page of the history, when nobody says.
 const HISTORY_PAGE: u32 = 50;
 const FASTEST_MS: u32 = 100;
@@ -88,6 +91,13 @@ pub(super) const ROUTES: &[Parameter] = &[
     LIMIT,
     AFTER,
 ];
+pub(super) const FLOWS: &[Parameter] = &[
+    text("prefix", "Only flows with source or destination in this prefix, or with this address."),
+    text("interface", "Only flows in or out by this interface."),
+    number("port", "Only flows with this source or destination port.", (0, 65_535), None),
+    Parameter { name: "top", sentence: "Those with the most of it first.", kind: ParameterKind::Words(&["octets", "packets"]) },
+    number("limit", "The most flows of the answer.", (1, MOST_FLOWS), Some(FLOWS_USUAL)),
+];
 pub(super) const HISTORY: &[Parameter] = &[
     number("limit", "The most revisions of the page.", (1, 1000), Some(HISTORY_PAGE)),
     Parameter {
@@ -130,6 +140,38 @@ pub(super) struct InterfacesQuery {
     pub(super) name: Option<String>,
     limit: Option<u32>,
     pub(super) after: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FlowsQuery {
+    prefix: Option<String>,
+    pub(super) interface: Option<String>,
+    port: Option<u16>,
+    top: Option<FlowMeasure>,
+    limit: Option<u32>,
+}
+
+impl FlowsQuery {
+    pub(super) fn read(self) -> Result<FlowQuery, ApiError> {
+        let limit = self.limit.unwrap_or(FLOWS_USUAL);
+        if !(1..=MOST_FLOWS).contains(&limit) {
+            let message = format!("limit is {limit}");
+            return Err(ApiError::new(ErrorCode::BadRequest, message, format!("a whole number from 1 to {MOST_FLOWS}")));
+        }
+        let prefix = |text: &String| {
+            let (address, length) = text.split_once('/').map_or((text.as_str(), None), |(address, length)| (address, Some(length)));
+            let address: std::net::IpAddr = address.parse().ok()?;
+            let width = if address.is_ipv4() { 32 } else { 128 };
+            let length = length.map_or(Some(width), |length| length.parse().ok().filter(|length| *length <= width))?;
+            Some((address, length))
+        };
+        let read = self.prefix.as_ref().map(|text| {
+            let wrong = || ApiError::new(ErrorCode::BadRequest, format!("`{text}` is no prefix"), "as 192.0.2.0/24, or an address");
+            prefix(text).ok_or_else(wrong)
+        });
+        Ok(FlowQuery { prefix: read.transpose()?, interface: self.interface, port: self.port, top: self.top, most: limit as usize })
+    }
 }
 
 #[derive(Deserialize)]

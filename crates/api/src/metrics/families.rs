@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use crate::metrics::Snapshot;
 use crate::metrics::write::Samples;
-use crate::{Bond, BondMember, Interface, NodeRuntime, SflowInterface, SflowShare, Traffic, UpDown, WorkerRuntime};
+use crate::{
+    Bond, BondMember, FlowWorker, Interface, IpfixCollector, NodeRuntime, SflowInterface, SflowShare, Traffic, UpDown, WorkerRuntime,
+};
 
 /// One metric.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +70,7 @@ const OF_INTERFACE: &[&str] = &["interface"];
 const OF_DIRECTION: &[&str] = &["interface", "direction"];
 const OF_NODE: &[&str] = &["worker", "node"];
 const OF_WORKER: &[&str] = &["worker"];
+const OF_WORKER_AND_REASON: &[&str] = &["worker", "reason"];
 const OF_POOL: &[&str] = &["pool"];
 const OF_COLLECTOR: &[&str] = &["collector"];
 const OF_SHARE: &[&str] = &["interface", "worker"];
@@ -285,6 +288,82 @@ pub const METRICS: &[Metric] = &[
     gauge("weir_sflow_collector_trouble", "", OF_COLLECTOR, "1 while datagrams to a collector are lost.", |all, out| {
         all.sflow.collectors.iter().for_each(|it| out.put([&it.place()], it.last_error.is_some()));
     }),
+    // Flows.
+    gauge("weir_flow_resident_flows", "flows", OF_WORKER, "Flows that are in a worker's table.", |all, out| {
+        flow_workers(all).for_each(|it| out.put([&it.worker], it.resident));
+    }),
+    counter("weir_flow_metered_packets", "packets", OF_WORKER, "Packets that were metered.", |all, out| {
+        flow_workers(all).for_each(|it| out.put([&it.worker], it.metered_packets));
+    }),
+    counter("weir_flow_metered_bytes", "bytes", OF_WORKER, "Octets of metered packets.", |all, out| {
+        flow_workers(all).for_each(|it| out.put([&it.worker], it.metered_octets));
+    }),
+    counter("weir_flow_begun_flows", "flows", OF_WORKER, "Flows that were begun.", |all, out| {
+        flow_workers(all).for_each(|it| out.put([&it.worker], it.begun));
+    }),
+    counter("weir_flow_exported_flows", "flows", OF_WORKER_AND_REASON, "Records of flows that ended, by flowEndReason.", |all, out| {
+        for it in flow_workers(all) {
+            let ended = [
+                ("idle", it.ended_idle),
+                ("active", it.ended_active),
+                ("end", it.ended_seen),
+                ("forced", it.ended_forced),
+                ("resources", it.ended_resources),
+            ];
+            ended.into_iter().for_each(|(reason, count)| out.put([&it.worker, &reason], count));
+        }
+    }),
+    counter("weir_flow_exported_packets", "packets", OF_WORKER, "Packets in exported records.", |all, out| {
+        flow_workers(all).for_each(|it| out.put([&it.worker], it.exported.packets));
+    }),
+    counter(
+        "weir_flow_unexported_flows",
+        "flows",
+        OF_WORKER,
+        "Flows that made room while the ring to the exporter was full.",
+        |all, out| {
+            flow_workers(all).for_each(|it| out.put([&it.worker], it.unexported.flows));
+        },
+    ),
+    counter("weir_flow_unexported_packets", "packets", OF_WORKER, "Packets of flows that made room and are in no record.", |all, out| {
+        flow_workers(all).for_each(|it| out.put([&it.worker], it.unexported.packets));
+    }),
+    counter("weir_flow_ignored_packets", "packets", OF_WORKER, "Packets that were not metered since there was no table.", |all, out| {
+        flow_workers(all).for_each(|it| out.put([&it.worker], it.ignored_packets));
+    }),
+    counter("weir_flow_passed_over_packets", "packets", OF_WORKER, "Packets that sampling passed over.", |all, out| {
+        flow_workers(all).for_each(|it| out.put([&it.worker], it.passed_over));
+    }),
+    gauge("weir_flow_waiting_packets", "packets", OF_WORKER, "Packets that wait, metered when it is known where they go.", |all, out| {
+        flow_workers(all).for_each(|it| out.put([&it.worker], it.waiting));
+    }),
+    counter("weir_flow_long_way_packets", "packets", OF_WORKER, "Packets whose flow was not found at the first look.", |all, out| {
+        flow_workers(all).for_each(|it| out.put([&it.worker], it.long_ways));
+    }),
+    counter("weir_flow_probes", "", OF_WORKER, "Buckets that were looked at for those packets.", |all, out| {
+        flow_workers(all).for_each(|it| out.put([&it.worker], it.probes));
+    }),
+    gauge("weir_flow_oldest_record_seconds", "seconds", &[], "Age of the oldest record that is in no message yet.", |all, out| {
+        all.ipfix.iter().for_each(|it| out.put([], it.oldest_ms as f64 / 1e3));
+    }),
+    counter("weir_flow_taken_flows", "flows", &[], "Records that the exporter took.", |all, out| {
+        all.ipfix.iter().for_each(|it| out.put([], it.taken.flows));
+    }),
+    counter("weir_flow_collector_messages", "", OF_COLLECTOR, "Messages that went out to a collector.", |all, out| {
+        flow_collectors(all).for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.messages));
+    }),
+    counter("weir_flow_collector_sent_flows", "flows", OF_COLLECTOR, "Records that were sent to a collector.", |all, out| {
+        flow_collectors(all).for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.sent.flows));
+    }),
+    counter("weir_flow_collector_not_sent_flows", "flows", OF_COLLECTOR, "Records that were not sent to a collector.", |all, out| {
+        flow_collectors(all).for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.not_sent.flows));
+    }),
+    counter("weir_flow_collector_errors", "", OF_COLLECTOR, "Errors with a collector.", |all, out| {
+        flow_collectors(all).for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.errors));
+    }),
+    gauge("weir_flow_collector_queued_bytes", "bytes", OF_COLLECTOR, "Octets that wait for a collector's stream.", |all, out| {
+        flow_collectors(all).for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.queued));
+    }),
     gauge("weir_sflow_interface_sampling_rate", "", OF_INTERFACE, "One packet of an interface in this many is sampled.", |all, out| {
         all.sflow.interfaces.iter().for_each(|it| out.put([&it.interface], it.sampling_rate));
     }),
@@ -426,6 +505,14 @@ pub const METRICS: &[Metric] = &[
         out.put([], all.version.started);
     }),
 ];
+
+fn flow_workers(all: &Snapshot) -> impl Iterator<Item = &FlowWorker> {
+    all.ipfix.iter().flat_map(|it| &it.workers)
+}
+
+fn flow_collectors(all: &Snapshot) -> impl Iterator<Item = &IpfixCollector> {
+    all.ipfix.iter().flat_map(|it| &it.collectors)
+}
 
 fn members(all: &Snapshot, mut sample: impl FnMut(&Bond, &BondMember)) {
     for bond in all.bonds.iter().flat_map(|it| &it.bonds) {

@@ -41,6 +41,8 @@ pub struct Snapshot {
     pub totals: Totals,
     /// Sampler and agent.
     pub sflow: Sflow,
+    /// The flow meter, if the router tells.
+    pub ipfix: Option<crate::Ipfix>,
     /// All neighbours.
     pub neighbors: Neighbors,
     /// What interfaces are bound to, if the router tells.
@@ -73,6 +75,7 @@ impl Snapshot {
             errors: router.errors()?,
             totals: router.totals()?,
             sflow: router.sflow()?,
+            ipfix: if_available(router.ipfix())?,
             neighbors: router.neighbors()?,
             acls: if_available(router.acls_where(&AclQuery::default()))?,
             bridges: if_available(router.bridge_domains())?,

@@ -138,6 +138,86 @@ pub(crate) fn route(prefix: &str, table: u32) -> Route {
     Route { table, vrf, prefix: prefix.parse().unwrap(), source: RouteSource::Static, next_hops: vec![], group, paths: vec![path] }
 }
 
+pub(crate) fn ipfix() -> Ipfix {
+    let load = |flows| FlowLoad { flows, packets: 3 * flows, octets: 300 * flows };
+    Ipfix {
+        settings: IpfixSettings {
+            active_timeout: 60,
+            idle_timeout: 15,
+            flows: 65_536,
+            sampling_rate: 1,
+            domain: 1,
+            template_interval: 30,
+            biflow: false,
+        },
+        interfaces: vec![IpfixInterface { interface: "wan".into(), index: 1, direction: SflowDirection::Both, records: "router".into() }],
+        workers: vec![FlowWorker {
+            resident: 7,
+            metered_packets: 60,
+            metered_octets: 6000,
+            begun: 27,
+            ended_idle: 13,
+            ended_seen: 5,
+            exported: load(18),
+            unexported: load(2),
+            ignored_packets: 1,
+            ..FlowWorker::default()
+        }],
+        taken: load(18),
+        oldest_ms: 12,
+        collectors: vec![IpfixCollector {
+            address: [192, 0, 2, 9].into(),
+            port: 4739,
+            transport: "tcp".into(),
+            version: "ipfix".into(),
+            connected: true,
+            connections: 1,
+            messages: 3,
+            message_octets: 900,
+            sent: load(17),
+            not_sent: load(1),
+            left_out: FlowLoad::default(),
+            queued: 0,
+            errors: 1,
+            last_error: Some("Connection refused".into()),
+        }],
+        templates: vec![IpfixTemplate {
+            id: 256,
+            records: "router".into(),
+            kind: "ipv4".into(),
+            octets: 12,
+            elements: vec!["sourceIPv4Address".into(), "packetDeltaCount".into()],
+        }],
+    }
+}
+
+pub(crate) fn flows() -> Flows {
+    let flow = FlowEntry {
+        worker: 0,
+        records: "router".into(),
+        direction: SflowDirection::Rx,
+        source: "192.0.2.1".into(),
+        destination: "198.51.100.2".into(),
+        ethertype: None,
+        protocol: Some(6),
+        source_port: Some(49_152),
+        destination_port: Some(443),
+        input: Some("wan".into()),
+        output: None,
+        forwarding_status: 131,
+        next_hop: None,
+        vlan: Some(100),
+        customer_vlan: None,
+        label: None,
+        packets: 3,
+        octets: 300,
+        start: Timestamp::from_unix_ms(1_700_000_000_000),
+        end: Timestamp::from_unix_ms(1_700_000_002_500),
+        tcp_flags: 0x1b,
+    };
+    Flows { flows: vec![flow], matched: 1 }
+}
+
 pub(crate) fn sflow() -> Sflow {
     Sflow {
         settings: SflowSettings {
@@ -491,6 +571,17 @@ impl Router for TestRouter {
 
     fn sflow(&self) -> Result<Sflow, ApiError> {
         Ok(sflow())
+    }
+
+    fn ipfix(&self) -> Result<Ipfix, ApiError> {
+        Ok(ipfix())
+    }
+
+    fn flows_where(&self, query: &FlowQuery) -> Result<Flows, ApiError> {
+        let mut all = flows();
+        all.flows.retain(|it| query.interface.is_none() || it.input == query.interface || it.output == query.interface);
+        all.flows.truncate(query.most);
+        Ok(all)
     }
 
     fn trace(&self) -> Result<Trace, ApiError> {

@@ -14,7 +14,7 @@ pub(super) const CASE: Case =
 const FLOWS: u32 = 65_536;
 
 /// Also what cases start from that add something to plain forwarding.
-pub(super) fn set(scene: &mut Scene) {
+pub(crate) fn set(scene: &mut Scene) {
     scene.interface(IN).input = Input::Routed;
     let groups = scene.neighbors(4);
     for part in 0..16u8 {

@@ -4,10 +4,11 @@ mod acl;
 mod bridge;
 mod failover;
 mod fib_load;
-mod ip4;
+pub(crate) mod ip4;
 pub(crate) mod ip4_full;
 mod ip6;
 mod ip6_full;
+mod ipfix;
 mod l2vpn;
 mod l2xc;
 mod l2xc_beside;
@@ -34,6 +35,11 @@ pub(crate) const ALL: &[Case] = &[
     mpls::POP,
     l2vpn::INTO,
     l2vpn::OUT_OF,
+    ipfix::THOUSAND,
+    ipfix::HUNDRED_THOUSAND,
+    ipfix::MILLION,
+    ipfix::FLOOD,
+    ipfix::EXPORT,
     fib_load::CASE,
     failover::CASE,
 ];

@@ -6,6 +6,7 @@
 //! about sub-interfaces in `sub_interfaces.rs`,
 //! about bonds in `bonds.rs`, about pseudowires in `pseudowires.rs`,
 //! about VXLAN tunnels in `vxlan.rs`,
+//! about the flow meter in `ipfix.rs`,
 //! about addresses, routes and neighbours in `routing.rs`, about who reaches the API in
 //! `access.rs`, about sFlow in `sflow.rs`, about the workers in `workers.rs`.
 //!
@@ -17,6 +18,7 @@ mod access;
 mod acl;
 mod bonds;
 mod bridges;
+mod ipfix;
 mod links;
 mod named;
 mod pseudowires;
@@ -46,6 +48,7 @@ pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findi
     rules.access_lists();
     rules.sflow();
     rules.workers();
+    rules.ipfix();
     rules.access();
 }
 

@@ -112,6 +112,7 @@ impl fmt::Display for Step {
                 f.write_str("set sflow:")?;
                 sflow::changes(f, from, to)
             }
+            Self::SetIpfix { from, to } => write!(f, "set ipfix: {}", from.changes(to).join(", ")),
             Self::SetLogLevel { from, to } => write!(f, "set log level: {} -> {}", from.word(), to.word()),
             Self::NeedsRestart { change } => write!(f, "restart needed: section {} changes", change.section()),
         }

@@ -9,7 +9,7 @@ use weir_buf::{Flags, Pkt, Vector};
 
 use super::{Env, Graph};
 use crate::node::World;
-use crate::tap::{Fate, Look, Point};
+use crate::tap::{Fate, Look, Point, Whither};
 
 /// Sets of nodes; bit `n` is node `n`.
 #[derive(Clone, Copy, Default)]
@@ -67,6 +67,32 @@ impl<W: World> Graph<W> {
         }
     }
 
+    /// All of these leave by an interface: those who follow packets are told. Comes before a driver, or another worker, is
+    /// asked to take them.
+    #[inline(always)]
+    pub fn note_leaving(&mut self, interface: u32, packets: &[Pkt]) {
+        if self.following != 0 {
+            self.tell_follower(Whither::Out(interface), packets);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn tell_follower(&mut self, whither: Whither, packets: &[Pkt]) {
+        if let Some(tap) = self.taps.get_mut(self.follower.trailing_zeros() as usize) {
+            tap.goes(whither, packets);
+        }
+    }
+
+    /// Everything that came in this turn is where it goes.
+    #[inline(always)]
+    pub fn turn_over(&mut self, now: u64) {
+        if self.following != 0
+            && let Some(tap) = self.taps.get_mut(self.follower.trailing_zeros() as usize)
+        {
+            self.following = if tap.turn_over(now) { self.follower } else { 0 };
+        }
+    }
+
     /// Lets rx or tx taps look at a vector, and sets the marks that they ask for.
     pub fn look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
         let due = self.due(taps, interface, vector.len());
@@ -86,6 +112,7 @@ impl<W: World> Graph<W> {
             }
             left ^= lowest;
         }
+        self.following |= due & self.follower;
         due
     }
 

@@ -22,7 +22,7 @@ const IP: u8 = V4 | V6;
 const ALL: u8 = IP | L2;
 
 /// What can be exported: element, octets, and the kinds of flows that have it.
-const FIELDS: [(u16, u16, u8); 52] = [
+const FIELDS: [(u16, u16, u8); 53] = [
     (1, 8, ALL),
     (2, 8, ALL),
     (4, 1, IP),
@@ -74,6 +74,7 @@ const FIELDS: [(u16, u16, u8); 52] = [
     (197, 1, IP),
     (234, 4, ALL),
     (243, 2, ALL),
+    (245, 2, ALL),
     (256, 2, L2),
 ];
 
@@ -92,7 +93,7 @@ pub const NAMED: [(&str, &[u16]); 4] = [
 ];
 
 /// Fields that tell flows apart (RFC 7011 4.4).
-const KEYS: [u16; 23] = [4, 5, 7, 8, 10, 11, 12, 14, 27, 28, 31, 32, 56, 58, 60, 61, 70, 80, 89, 139, 234, 243, 256];
+const KEYS: [u16; 24] = [4, 5, 7, 8, 10, 11, 12, 14, 27, 28, 31, 32, 56, 58, 60, 61, 70, 80, 89, 139, 234, 243, 245, 256];
 
 /// Why a record set cannot be exported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -138,6 +139,23 @@ impl RecordSet {
         if elements.is_empty() { Err(FieldError::Empty) } else { Ok(RecordSet(elements)) }
     }
 
+    /// All elements that are measured.
+    pub fn measured() -> impl Iterator<Item = u16> {
+        FIELDS.iter().map(|(number, ..)| *number)
+    }
+
+    /// Octets of an IPFIX record of each of [`KINDS`]; `None` if the set has no field for the kind.
+    #[must_use]
+    pub fn lengths(&self) -> [Option<u16>; 3] {
+        KINDS.map(|kind| self.fields(kind, Version::Ipfix).map(|field| field.length).reduce(|sum, length| sum + length))
+    }
+
+    /// IANA's numbers of its elements.
+    #[must_use]
+    pub fn elements(&self) -> &[u16] {
+        &self.0
+    }
+
     /// Octets of the longest template with its set's header: what a message must have room for.
     #[must_use]
     pub fn longest_template(&self) -> usize {
@@ -160,6 +178,25 @@ impl RecordSet {
             let (number, length, _) = FIELDS.iter().find(|(number, _, kinds)| *number == element && kinds & bit != 0)?;
             Some(Field::iana(*number, *length))
         })
+    }
+}
+
+/// Record sets by their numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordSets(pub Vec<(u8, RecordSet)>);
+
+impl From<RecordSet> for RecordSets {
+    /// One, number 0.
+    fn from(set: RecordSet) -> RecordSets {
+        RecordSets(vec![(0, set)])
+    }
+}
+
+impl RecordSets {
+    /// Whether any field of any set is told of where flows were routed.
+    #[must_use]
+    pub fn need_completion(&self) -> bool {
+        self.0.iter().any(|(_, set)| set.0.iter().any(|element| matches!(element, 9 | 13 | 15 | 18 | 29 | 30 | 62 | 63 | 234)))
     }
 }
 
@@ -262,8 +299,7 @@ fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, 
         56 => to.extend(facts.source_mac_of(parts)),
         58 | 243 => to.extend(parts.vlan.to_be_bytes()),
         60 => to.push(parts.kind as u8),
-        // Metered where packets come in.
-        61 => to.push(0),
+        61 => to.push(parts.egress.into()),
         62 => to.extend(facts.next_hop),
         63 => to.extend(facts.bgp_next_hop),
         70 => to.extend(&if parts.label & MPLS == 0 { [0; 4] } else { (parts.label & 0x00ff_ffff).to_be_bytes() }[1..]),
@@ -279,6 +315,7 @@ fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, 
         156 => to.extend(ntp(sums.first).to_be_bytes()),
         157 => to.extend(ntp(sums.last).to_be_bytes()),
         197 => to.push(sums.fragment),
+        245 => to.extend(parts.customer_vlan.to_be_bytes()),
         234 => to.extend(u32::from(facts.vrf).to_be_bytes()),
         256 => to.extend(parts.source_port.to_be_bytes()),
         other => debug_assert!(by_number(other).is_none(), "a field that nobody writes"),

@@ -31,7 +31,7 @@ use weir_flowfmt::ipfix::Version;
 use weir_ring::Padded;
 use weir_ring::spsc::slots::Reader;
 
-pub use fields::{Epoch, RecordSet};
+pub use fields::{Epoch, RecordSet, RecordSets};
 pub use run::Exporter;
 
 use crate::flows::{Counts, FlowRecord};
@@ -67,8 +67,8 @@ pub struct CollectorConfig {
     pub transport: Transport,
     /// What is spoken: IPFIX, or NetFlow 9 over UDP.
     pub version: Version,
-    /// What of each flow.
-    pub records: RecordSet,
+    /// What of each flow: the sets that it wants.
+    pub records: RecordSets,
     /// Octets of the longest IP packet on the way.
     pub mtu: u16,
     /// Octets of messages that wait for a stream at most.
@@ -113,6 +113,23 @@ pub trait Knows: Send + Sync {
     fn vrfs(&self) -> Vec<Named>;
     /// Packets and octets that the meter saw and did not meter.
     fn ignored(&self) -> (u64, u64);
+    /// Does `work` with whoever tells of flows what their records lack: where they were routed.
+    fn with_completion(&self, work: &mut dyn FnMut(&dyn Complete)) {
+        work(&Nothing);
+    }
+}
+
+/// Who tells where flows were routed, as of one moment.
+pub trait Complete {
+    /// Puts next hops, prefix lengths and the table into a record.
+    fn complete(&self, record: &mut FlowRecord);
+}
+
+/// Nobody knows more.
+struct Nothing;
+
+impl Complete for Nothing {
+    fn complete(&self, _record: &mut FlowRecord) {}
 }
 
 /// The cold end of a worker's table.
@@ -160,7 +177,7 @@ pub struct CollectorStats {
     pub sent: Load,
     /// Flows that did not go out.
     pub not_sent: Load,
-    /// Flows of a kind that the record set has no field for.
+    /// Flows of record sets that it does not want, or of a kind that the set has no field for.
     pub left_out: Load,
     /// Octets that wait in the queue.
     pub queued: u64,

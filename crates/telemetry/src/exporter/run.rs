@@ -168,21 +168,26 @@ impl Exporter {
     /// the fullest one gave.
     fn drain(&mut self, most: usize) -> usize {
         let moment = self.moment();
-        for pass in 0..most {
-            let mut empty = true;
-            for source in &mut self.sources {
-                let (sessions, epoch, taken) = (&mut self.sessions, &self.config.epoch, &mut self.taken);
-                let mut record = |record: &FlowRecord| {
-                    taken.add(Load { flows: 1, packets: record.sums.packets, octets: record.sums.octets });
-                    sessions.iter_mut().for_each(|session| session.record(record, epoch, moment));
-                };
-                empty &= source.ring.pop_with(&mut record).is_none();
-            }
-            if empty {
-                return pass;
-            }
+        let Exporter { sources, sessions, config, taken, knows, .. } = self;
+        if sources.iter().all(|source| source.ring.is_empty()) {
+            return 0;
         }
-        most
+        if !sessions.iter().any(Session::needs_completion) {
+            return drain(sources, most, |record| {
+                taken.add(Load { flows: 1, packets: record.sums.packets, octets: record.sums.octets });
+                sessions.iter_mut().for_each(|session| session.record(record, &config.epoch, moment));
+            });
+        }
+        let mut passes = 0;
+        knows.with_completion(&mut |completion| {
+            passes = drain(sources, most, |record| {
+                let mut record = *record;
+                completion.complete(&mut record);
+                taken.add(Load { flows: 1, packets: record.sums.packets, octets: record.sums.octets });
+                sessions.iter_mut().for_each(|session| session.record(&record, &config.epoch, moment));
+            });
+        });
+        passes
     }
 
     /// Publishes what was done.
@@ -195,4 +200,18 @@ impl Exporter {
         *lock(&self.shared.stats) =
             ExporterStats { taken: self.taken, collectors: self.sessions.iter().map(of).collect(), oldest: oldest.as_nanos() as u64 };
     }
+}
+
+/// One record from each ring in turn; how many the fullest one gave.
+fn drain(sources: &mut [FlowSource], most: usize, mut take: impl FnMut(&FlowRecord)) -> usize {
+    for pass in 0..most {
+        let mut empty = true;
+        for source in &mut *sources {
+            empty &= source.ring.pop_with(&mut take).is_none();
+        }
+        if empty {
+            return pass;
+        }
+    }
+    most
 }

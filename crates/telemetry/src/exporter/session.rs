@@ -13,6 +13,7 @@ use super::options::{self, Numbers};
 use super::stream::{Link, Message};
 use super::{CollectorConfig, CollectorStats, Epoch, Load, Transport};
 use crate::flows::FlowRecord;
+use crate::flows::key::MOST_SETS;
 
 /// A message goes out when its oldest record is so old.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -37,7 +38,8 @@ enum Way {
 /// A collector's session.
 pub(super) struct Session {
     pub(super) config: CollectorConfig,
-    plan: Plan,
+    /// By the number of the record set.
+    plans: Vec<Option<Plan>>,
     builder: MessageBuilder,
     way: Way,
     sequence: u32,
@@ -64,7 +66,7 @@ impl Session {
             Transport::Tls(ref tls) => Way::Stream(Link::start(config.address, Some(tls.clone()), config.queue)),
         };
         Session {
-            plan: Plan::new(&config.records, config.version, 256),
+            plans: plans(&config),
             builder: MessageBuilder::new(config.version, domain, most),
             way,
             sequence: 0,
@@ -77,10 +79,16 @@ impl Session {
         }
     }
 
+    /// Whether its records tell where flows were routed.
+    pub(super) fn needs_completion(&self) -> bool {
+        self.config.records.need_completion()
+    }
+
     /// Puts a record into the message; sends that first when it is full.
     pub(super) fn record(&mut self, record: &FlowRecord, epoch: &Epoch, moment: Moment) {
         let load = Load { flows: 1, packets: record.sums.packets, octets: record.sums.octets };
-        let Some(template) = self.plan.write(record, epoch, &mut self.scratch) else {
+        let plan = self.plans.get(usize::from(record.key.set())).and_then(Option::as_ref);
+        let Some(template) = plan.and_then(|plan| plan.write(record, epoch, &mut self.scratch)) else {
             return self.stats.left_out.add(load);
         };
         let mut fit = self.builder.record(template, &self.scratch);
@@ -161,11 +169,12 @@ impl Session {
         self.refresh_at = Some(moment.now + every);
         self.send(moment);
         let stats = self.stats();
-        let keys: Vec<(u16, u64)> = self.plan.templates().map(|template| (template.id, Plan::key_indicator(template))).collect();
+        let data: Vec<&Template> = self.plans.iter().flatten().flat_map(Plan::templates).collect();
+        let keys: Vec<(u16, u64)> = data.iter().map(|template| (template.id, Plan::key_indicator(template))).collect();
         let mut numbers =
             Numbers { keys, message_octets: stats.message_octets, messages: stats.messages, flows: stats.sent.flows, ..numbers.clone() };
         numbers.not_sent.add(stats.not_sent);
-        let templates: Vec<Template> = self.plan.templates().cloned().chain(options::templates()).collect();
+        let templates: Vec<Template> = data.into_iter().cloned().chain(options::templates()).collect();
         if let Way::Stream(_) = self.way {
             // A connection begins with the templates and what the options say by then; later only options go out.
             let preamble = self.messages(moment, &templates, &numbers);
@@ -247,6 +256,17 @@ impl Session {
             link.end(until);
         }
     }
+}
+
+/// What its record sets look like. Each has three templates, whose numbers follow from that of the set.
+fn plans(config: &CollectorConfig) -> Vec<Option<Plan>> {
+    let mut plans = vec![None; MOST_SETS];
+    for (number, set) in &config.records.0 {
+        if let Some(place) = plans.get_mut(usize::from(*number)) {
+            *place = Some(Plan::new(set, config.version, 256 + 3 * u16::from(*number)));
+        }
+    }
+    plans
 }
 
 /// A UDP socket that never waits: what the kernel does not take now did not go out.

@@ -81,17 +81,16 @@ impl Table {
         self.due.iter_mut().filter(|due| **due != FREE).for_each(|due| *due = 0);
     }
 
-    /// Lets the flows go that are over: as many as a turn may, the rest in the next ones.
-    pub fn expire(&mut self, now: u64) {
+    /// Lets the flows go that are over: as many as a turn may, the rest in the next ones. Whether there is more to do now.
+    pub fn expire(&mut self, now: u64) -> bool {
         self.clock.now = self.clock.now.max(now);
         let walked = now.saturating_sub(self.clock.walked).min(PASS);
         let quota = (u128::from(walked) * self.fresh as u128 / u128::from(PASS)) as usize;
         if quota == 0 && walked < PASS {
-            return;
+            return false;
         }
         let mut left = quota.clamp(CHOICE, MOST_PLACES).min(self.fresh);
-        // What the budget does not reach stays to be done: the clock goes on only as far as it was walked.
-        self.clock.walked = if quota > MOST_PLACES { self.clock.walked + walked * MOST_PLACES as u64 / quota as u64 } else { now };
+        let budget = left;
         let (tick, mut leave) = ((now >> TICK) as u32, Leaving::default());
         while left > 0 && leave.count < MOST_LEAVE {
             let (from, count) = (self.clock.hand, left.min(self.fresh - self.clock.hand).min(MOST_LEAVE - leave.count));
@@ -103,9 +102,14 @@ impl Table {
             left -= count;
             self.clock.hand = if from + count >= self.fresh { 0 } else { from + count };
         }
+        // What the budgets did not reach stays to be done: the clock goes on only as far as it was walked.
+        let done = budget - left;
+        let more = done < quota;
+        self.clock.walked = if more { now - walked + walked * done as u64 / quota as u64 } else { now };
         self.leave(now, &leave, Why::Over);
         self.counts.resident.set(self.resident() as u64);
         self.counts.spare_buckets.set(self.index.spare_used() as u64);
+        more
     }
 
     /// Lets all flows go, as many as the ring has room for; how many are still here. To be called again until

@@ -19,6 +19,12 @@ pub enum Kind {
     Ip6 = 6,
 }
 
+/// Record sets that are told apart.
+pub const MOST_SETS: usize = 16;
+/// Bits of the octet with the kind: whether the packet was seen leaving, and from where on the record set is.
+const EGRESS: u64 = 1 << 3;
+const SET_AT: u32 = 4;
+
 /// A key. What a record set does not select stays zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
@@ -29,6 +35,10 @@ pub struct Key(pub [u64; 7]);
 pub struct Parts {
     /// What kind of flow.
     pub kind: Kind,
+    /// Whether it was metered where it leaves, and not where it comes in.
+    pub egress: bool,
+    /// The number of the record set, below [`MOST_SETS`].
+    pub set: u8,
     /// Source address: IPv4 in the last four octets, a MAC address in the last six.
     pub source: [u8; 16],
     /// Destination address, likewise.
@@ -66,20 +76,22 @@ impl Key {
         let small = u64::from(parts.protocol) << 24 | u64::from(parts.tos) << 16 | u64::from(parts.status) << 8;
         let interfaces = u64::from(parts.input) << 32 | u64::from(parts.output);
         let tags = u64::from(parts.vlan) << 48 | u64::from(parts.customer_vlan) << 32 | u64::from(parts.label);
-        Key([s0, s1, d0, d1, ports | small | parts.kind as u64, interfaces, tags])
+        Key([s0, s1, d0, d1, ports | small | ground(parts.kind, parts.egress, parts.set), interfaces, tags])
     }
 
     /// Takes it apart again.
     #[must_use]
     pub fn parts(&self) -> Parts {
         let [s0, s1, d0, d1, middle, interfaces, tags] = self.0;
-        let kind = match middle as u8 {
+        let kind = match middle as u8 & 7 {
             4 => Kind::Ip4,
             6 => Kind::Ip6,
             _ => Kind::L2,
         };
         Parts {
             kind,
+            egress: middle & EGRESS != 0,
+            set: middle as u8 >> SET_AT,
             source: whole(s0, s1),
             destination: whole(d0, d1),
             source_port: (middle >> 48) as u16,
@@ -97,10 +109,17 @@ impl Key {
 }
 
 impl Key {
+    /// The number of its record set.
+    #[inline]
+    #[must_use]
+    pub fn set(&self) -> u8 {
+        self.0[4] as u8 >> SET_AT
+    }
+
     /// Whether it is one of IPv4, whose addresses have eight octets in all.
     #[inline(always)]
     pub(super) fn is_ip4(&self) -> bool {
-        self.0[4] as u8 == Kind::Ip4 as u8
+        self.0[4] & 7 == Kind::Ip4 as u64
     }
 
     /// 32 octets: all of a key of IPv4; of another one all but the addresses, in whose place is the hash.
@@ -111,6 +130,12 @@ impl Key {
         let addresses = if self.is_ip4() { source << 32 | destination } else { hash };
         [addresses, middle, interfaces, tags]
     }
+}
+
+/// The octet that all flows of a kind, a direction and a record set share.
+#[inline(always)]
+pub(super) fn ground(kind: Kind, egress: bool, set: u8) -> u64 {
+    kind as u64 | if egress { EGRESS } else { 0 } | u64::from(set & (MOST_SETS as u8 - 1)) << SET_AT
 }
 
 #[inline(always)]
@@ -158,6 +183,8 @@ mod tests {
     fn a_key_comes_apart_as_it_was_put_together() {
         let parts = Parts {
             kind: Kind::Ip6,
+            egress: true,
+            set: 11,
             source: std::array::from_fn(|n| n as u8 + 1),
             destination: std::array::from_fn(|n| n as u8 + 100),
             source_port: 0x1234,

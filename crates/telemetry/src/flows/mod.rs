@@ -5,7 +5,7 @@
 //! takes them. Nothing here reads a clock, allocates after the start, or waits.
 //!
 //! * [`key`]: what tells one flow from another, and the keyed hash over it.
-//! * [`observe`]: from a frame to what the table is told.
+//! * [`observe`]: from a frame to what the table is told; [`selection`]: as a record set wants it, and fast for plain frames.
 //! * [`record`]: what is known of a flow.
 //! * `index`: from a hash to the places where the flow may be.
 //! * `table`: looking up and counting, staged over the vector so that its waits for memory overlap.
@@ -20,8 +20,10 @@ mod index;
 pub mod key;
 pub mod observe;
 pub mod record;
+pub mod selection;
 mod table;
 
 pub use key::Key;
 pub use record::{EndReason, Facts, FlowRecord, Observation};
+pub use selection::{Beside, Selection};
 pub use table::{Counts, Settings, Table, VECTOR};

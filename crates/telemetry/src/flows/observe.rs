@@ -38,6 +38,16 @@ pub struct Seen {
 /// Looks at the first octets of a frame of `length` octets that came by interface `input`.
 #[must_use]
 pub fn observe(input: u32, frame: &[u8], length: u32) -> Seen {
+    look(input, frame, length, true)
+}
+
+/// The same for those who want nothing but frames: it is an L2 flow, whatever it carries.
+#[must_use]
+pub fn observe_frame(input: u32, frame: &[u8], length: u32) -> Seen {
+    look(input, frame, length, false)
+}
+
+fn look(input: u32, frame: &[u8], length: u32, into: bool) -> Seen {
     let mut seen = Seen { octets: length, ..Seen::default() };
     seen.parts.input = input;
     let (Some(destination), Some(source), Some(mut kind)) = (array(frame, 0), array(frame, 6), word(frame, 12)) else { return seen };
@@ -57,6 +67,7 @@ pub fn observe(input: u32, frame: &[u8], length: u32) -> Seen {
         rest = rest.get(4..).unwrap_or(&[]);
     }
     let known = match kind {
+        _ if !into => None,
         0x0800 => ip4(&mut seen, rest),
         0x86dd => ip6(&mut seen, rest),
         0x8847 | 0x8848 => labels(&mut seen, rest),

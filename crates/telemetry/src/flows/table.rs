@@ -144,6 +144,17 @@ impl Table {
         resident.map(|(place, _)| self.record(place, EndReason::Active))
     }
 
+    /// Shows flows in `count` places from `from` on; where to go on, if there is more.
+    pub fn look_through(&self, from: usize, count: usize, mut show: impl FnMut(&FlowRecord)) -> Option<usize> {
+        let end = from.saturating_add(count).min(self.fresh);
+        for place in from..end {
+            if self.due[place] != FREE {
+                show(&self.record(place, EndReason::Active));
+            }
+        }
+        (end < self.fresh && from < end).then_some(end)
+    }
+
     pub(super) fn record(&self, place: usize, reason: EndReason) -> FlowRecord {
         let (hot, cold) = (&self.hot[place], &self.cold[place]);
         FlowRecord { key: cold.key, sums: hot.sums(self.clock.now, reason), facts: cold.facts }

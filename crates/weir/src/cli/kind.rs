@@ -69,7 +69,7 @@ pub(crate) const KINDS: &[Kind] = &[
     kind("STATE", Source::Nothing, "one of the words that are listed"),
     kind("TOPIC", Source::Nothing, "one of the words that are listed"),
     kind("POINT", Source::Nothing, "one of the words that are listed"),
-    kind("PORT", Source::Nothing, "a UDP port"),
+    kind("PORT", Source::Nothing, "a port of UDP or TCP"),
     kind("LABEL", Source::Nothing, "an MPLS label, 0 to 1048575"),
     kind("TABLE", Source::Nothing, "the name of a VRF, or the number of a routing table; `default` or 0 is the default one"),
     kind("ADDR:PORT", Source::Nothing, "an address and a UDP port, as 127.0.0.1:6343, [::1]:6343 or 6343"),
@@ -80,7 +80,7 @@ pub(crate) const KINDS: &[Kind] = &[
     kind("TEXT", Source::Nothing, "any text; in quotes when it has spaces"),
     kind("FORMAT", Source::Nothing, "one of the words that are listed"),
     kind("SHELL", Source::Nothing, "one of the words that are listed"),
-    kind("WORD", Source::Nothing, "a word of a command line"),
+    kind("WORD", Source::Nothing, "a word of a command line, or one of those that are listed"),
 ];
 
 impl Kind {

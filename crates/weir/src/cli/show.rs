@@ -84,6 +84,9 @@ pub(crate) enum Show {
     Buffers,
     /// The sFlow sampler and agent: settings, collectors, samples, drops that were told
     Sflow(ShowSflowArgs),
+    /// Flows: what the meter counts; `table`, `top`, `exporter`, `template` tell more
+    #[command(visible_aliases = ["flows", "ipfix"], args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+    Flow(ShowFlowArgs),
     /// What traces recorded (as `weir trace show`)
     Trace(TraceShowArgs),
     /// Captures that are under way
@@ -248,6 +251,64 @@ pub(crate) struct RouteTableArgs {
     /// Only the route of this prefix, or the one that packets to this address take
     #[arg(value_name = "PREFIX|ADDRESS")]
     pub(crate) prefix: Option<String>,
+}
+
+/// `weir show flow`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowFlowArgs {
+    /// What of it.
+    #[command(subcommand)]
+    pub(crate) aspect: Option<FlowAspect>,
+}
+
+/// `weir show flow …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FlowAspect {
+    /// Flows that are under way
+    Table(FlowTableArgs),
+    /// Flows with the most octets so far, or packets
+    Top(FlowTopArgs),
+    /// Collectors: what was sent, what was not, and why
+    Exporter,
+    /// Templates: record sets and their elements
+    Template,
+}
+
+/// Which flows.
+#[derive(Debug, Args)]
+pub(crate) struct FlowTableArgs {
+    /// Only from or to this prefix or address
+    #[arg(long, value_name = "PREFIX|ADDRESS")]
+    pub(crate) prefix: Option<String>,
+    /// Only in or out by this interface
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) interface: Option<String>,
+    /// Only with this source or destination port
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
+    /// At most so many
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    pub(crate) limit: u32,
+}
+
+/// `weir show flow top`.
+#[derive(Debug, Args)]
+pub(crate) struct FlowTopArgs {
+    /// What they are compared by
+    #[arg(long, value_name = "WORD", value_enum, default_value_t = FlowBy::Octets)]
+    pub(crate) by: FlowBy,
+    /// Which flows.
+    #[command(flatten)]
+    pub(crate) which: FlowTableArgs,
+}
+
+/// What flows are compared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FlowBy {
+    /// Octets
+    Octets,
+    /// Packets
+    Packets,
 }
 
 /// `weir show vxlan`.

@@ -3,7 +3,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use weir_bench::{Case, CaseResult, Effort, Failover, FibLoad, Found, Machine, Report};
+use weir_bench::{Case, CaseResult, Effort, Exported, Failover, FibLoad, Found, Machine, Metered, Report};
 
 use crate::bench::{self, AfxdpArgs};
 use crate::cli::{BenchArgs, BenchOther};
@@ -137,6 +137,8 @@ fn table(report: &Report, to: &mut dyn Write) -> Result<(), Failure> {
         match found {
             Found::Load(found) => load(found, to)?,
             Found::Failover(found) => failover(found, to)?,
+            Found::Metered(found) => metered(found, to)?,
+            Found::Exported(found) => exported(found, to)?,
             Found::Packets(_) => {}
         }
     }
@@ -170,6 +172,28 @@ fn failover(found: &Failover, to: &mut dyn Write) -> Result<(), Failure> {
     row("packets a second all the while", found.packets_per_second, 0, "")?;
     row("packets towards the link before", found.lost_before, 0, "")?;
     row("packets towards the link, or dropped, after", found.lost_after as f64, 0, &format!("  at most {}", found.lost_after_target))?;
+    Ok(())
+}
+
+/// The flow meter, in one line.
+fn metered(found: &Metered, to: &mut dyn Write) -> Result<(), Failure> {
+    let Metered { name, clocks_per_packet_off: off, clocks_per_packet: on, tap_clocks, tap_clocks_target, null, resident, .. } = found;
+    let quartiles = format!("{:.2} to {:.2}", found.tap_clocks_low, found.tap_clocks_high);
+    let lost = if found.unexported > 0 { format!(", {} unexported", found.unexported) } else { String::new() };
+    writeln!(
+        to,
+        "\n{name:<12}{off:>10.2} without, {on:.2} with; tap_clocks {tap_clocks:.2} ({quartiles}), at most {tap_clocks_target}; null {null:.2}; {resident} flows{lost}"
+    )?;
+    Ok(())
+}
+
+/// The exporter of flows.
+fn exported(found: &Exported, to: &mut dyn Write) -> Result<(), Failure> {
+    let Exported { name, records_per_second, records_per_second_target, router_records_per_second, not_sent } = found;
+    writeln!(
+        to,
+        "\n{name:<12}{records_per_second:>10.0} records a second, at least {records_per_second_target}; {router_records_per_second:.0} of the set router; {not_sent} not sent"
+    )?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod bond;
 pub(crate) mod bridge;
 pub(crate) mod config;
 pub(crate) mod event;
+pub(crate) mod flow;
 pub(crate) mod forwarding;
 pub(crate) mod hardware;
 pub(crate) mod interface;

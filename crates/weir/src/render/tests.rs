@@ -533,6 +533,26 @@ wan        192.0.2.9  -    incomplete  0.5 s
 }
 
 #[test]
+fn flows_tell_ends_and_fates() {
+    let flow = |text: &str| serde_json::from_str::<weir_api::FlowEntry>(text).unwrap();
+    let tcp = r#"{"worker": 0, "records": "router", "direction": "rx", "source": "192.0.2.1", "destination": "198.51.100.2", "protocol": 6,
+        "source_port": 49152, "destination_port": 443, "input": "wan", "output": "lan", "forwarding_status": 64, "next_hop": "10.0.0.2",
+        "packets": 3, "octets": 300, "start": "2023-11-14T22:13:20.000Z", "end": "2023-11-14T22:13:22.500Z", "tcp_flags": 27}"#;
+    let ping = r#"{"worker": 0, "records": "router", "direction": "tx", "source": "2001:db8::1", "destination": "2001:db8::2", "protocol": 58,
+        "destination_port": 32768, "input": "wan", "forwarding_status": 131, "vlan": 100, "customer_vlan": 7, "packets": 1, "octets": 64,
+        "start": "2023-11-14T22:13:20.000Z", "end": "2023-11-14T22:13:20.000Z", "tcp_flags": 0}"#;
+    let reply = weir_api::Flows { flows: vec![flow(tcp), flow(ping)], matched: 9 };
+    let expected = "\
+Source           Destination       Proto  In   Out  Packets  Octets  Seconds  Remarks
+192.0.2.1:49152  198.51.100.2:443  tcp    wan  lan        3     300    2.500  via 10.0.0.2
+2001:db8::1      2001:db8::2       icmp6  wan  -          1      64    0.000  dropped (131), leaving, vlan 100.7
+
+2 of 9 flows
+";
+    assert_eq!(super::flow::flows(&reply, &PIPE), expected);
+}
+
+#[test]
 fn traces_are_paragraphs() {
     let step = |node: &str, description: &str, verdict: &str| TraceStep {
         node: node.to_owned(),

@@ -1,0 +1,255 @@
+//! The flow meter and its exporter, as `GET /v1/ipfix` tells them, and flows that are under way, as `GET /v1/flows` does.
+//!
+//! A packet's way: it is *metered* into a flow, which is *resident* in a worker's table until it is over; its record is
+//! *exported* into the worker's ring, *taken* by the exporter, and *sent* to each collector that wants it. What does not go that
+//! way is counted where it leaves it, so that the sums agree to the packet. Counters count since the router started.
+
+use std::net::IpAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{SflowDirection, Timestamp};
+
+/// Settings and counters of meter and exporter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ipfix {
+    /// What the configuration says.
+    pub settings: IpfixSettings,
+    /// The metered interfaces.
+    pub interfaces: Vec<IpfixInterface>,
+    /// What each worker metered.
+    pub workers: Vec<FlowWorker>,
+    /// What the exporter took from the workers.
+    pub taken: FlowLoad,
+    /// Milliseconds that the oldest record waits which is in no message that went out yet.
+    pub oldest_ms: u64,
+    /// Where records go.
+    pub collectors: Vec<IpfixCollector>,
+    /// The templates of data records.
+    pub templates: Vec<IpfixTemplate>,
+}
+
+/// The settings of the meter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IpfixSettings {
+    /// Seconds after which a flow that goes on is reported.
+    pub active_timeout: u32,
+    /// Seconds without a packet after which a flow is over.
+    pub idle_timeout: u32,
+    /// Flows that the table of each worker holds at most.
+    pub flows: u32,
+    /// One packet in this many is metered.
+    pub sampling_rate: u32,
+    /// The observation domain.
+    pub domain: u32,
+    /// Seconds after which templates and options are sent again.
+    pub template_interval: u32,
+    /// Whether both directions of a conversation become one record.
+    pub biflow: bool,
+}
+
+/// A metered interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IpfixInterface {
+    /// Its name.
+    pub interface: String,
+    /// Its ifIndex.
+    pub index: u32,
+    /// Where its packets are metered.
+    pub direction: SflowDirection,
+    /// The record set.
+    pub records: String,
+}
+
+/// Flows, and what was in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct FlowLoad {
+    /// Flow records.
+    pub flows: u64,
+    /// Their packets.
+    pub packets: u64,
+    /// Their octets.
+    pub octets: u64,
+}
+
+/// The flows of one worker. In packets and octets: metered = exported + unexported + resident.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct FlowWorker {
+    /// Its number, from 0.
+    pub worker: u32,
+    /// Flows that are in its table.
+    pub resident: u64,
+    /// Packets that were metered.
+    pub metered_packets: u64,
+    /// Octets of them.
+    pub metered_octets: u64,
+    /// Flows that were begun.
+    pub begun: u64,
+    /// Records of flows that were silent for the idle timeout.
+    pub ended_idle: u64,
+    /// Records of flows that went on for the active timeout.
+    pub ended_active: u64,
+    /// Records of flows whose end was seen (FIN, RST).
+    pub ended_seen: u64,
+    /// Records of flows that left since the meter was changed or stopped.
+    pub ended_forced: u64,
+    /// Records of flows that had to make room for others.
+    pub ended_resources: u64,
+    /// What was exported in all.
+    pub exported: FlowLoad,
+    /// What made room while the ring to the exporter was full: in no record.
+    pub unexported: FlowLoad,
+    /// Packets that should have been metered while there was no table.
+    pub ignored_packets: u64,
+    /// Octets of them.
+    pub ignored_octets: u64,
+    /// Packets that sampling passed over.
+    pub passed_over: u64,
+    /// Packets that wait for an answer; metered when it is known where they go.
+    pub waiting: u64,
+    /// Packets whose flow was not where the first look went: new flows, and tags that are alike by chance.
+    pub long_ways: u64,
+    /// Buckets that were looked at on those ways.
+    pub probes: u64,
+}
+
+/// One collector.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IpfixCollector {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its port.
+    pub port: u16,
+    /// How it is reached: `udp`, `tcp` or `tls`.
+    pub transport: String,
+    /// What is spoken: `ipfix` or `netflow9`.
+    pub version: String,
+    /// Whether a stream is connected; datagrams always are.
+    pub connected: bool,
+    /// Connections that were made.
+    pub connections: u64,
+    /// Messages that went out.
+    pub messages: u64,
+    /// Octets of them.
+    pub message_octets: u64,
+    /// What was sent.
+    pub sent: FlowLoad,
+    /// What was not: the queue was full, or the kernel refused it.
+    pub not_sent: FlowLoad,
+    /// What it does not want.
+    pub left_out: FlowLoad,
+    /// Octets that wait in the queue.
+    pub queued: u64,
+    /// Errors.
+    pub errors: u64,
+    /// The last one, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+}
+
+/// A template.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IpfixTemplate {
+    /// Its number.
+    pub id: u16,
+    /// The record set.
+    pub records: String,
+    /// The kind of flows: `ipv4`, `ipv6` or `l2`.
+    pub kind: String,
+    /// Octets of a record.
+    pub octets: u32,
+    /// Its elements, by IANA's names.
+    pub elements: Vec<String>,
+}
+
+/// Which flows are asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FlowQuery {
+    /// Source or destination in this prefix; an address is a prefix of itself.
+    pub prefix: Option<(IpAddr, u8)>,
+    /// In or out by this interface.
+    pub interface: Option<String>,
+    /// Source or destination port.
+    pub port: Option<u16>,
+    /// Those with the most octets or packets first.
+    pub top: Option<FlowMeasure>,
+    /// At most so many.
+    pub most: usize,
+}
+
+/// What flows are compared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowMeasure {
+    /// Octets.
+    Octets,
+    /// Packets.
+    Packets,
+}
+
+/// Flows that are under way.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Flows {
+    /// The flows.
+    pub flows: Vec<FlowEntry>,
+    /// How many there were that the filter takes, shown or not.
+    pub matched: u64,
+}
+
+/// A flow that is under way. What its record set does not select is absent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowEntry {
+    /// The worker that has it.
+    pub worker: u32,
+    /// The record set.
+    pub records: String,
+    /// `rx` when it is metered where it comes in, `tx` where it leaves.
+    pub direction: SflowDirection,
+    /// Source: an IP address, or a MAC address.
+    pub source: String,
+    /// Destination.
+    pub destination: String,
+    /// Ethertype of L2 flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ethertype: Option<u16>,
+    /// Protocol of IP flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<u8>,
+    /// Source port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_port: Option<u16>,
+    /// Destination port; of ICMP type and code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination_port: Option<u16>,
+    /// The interface by which it comes in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// The one by which it leaves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// `forwardingStatus`: 64 when it is forwarded, why not when it is not.
+    pub forwarding_status: u8,
+    /// The next hop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_hop: Option<IpAddr>,
+    /// Outer VLAN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
+    /// Inner VLAN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub customer_vlan: Option<u16>,
+    /// Top label of the stack that it comes with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<u32>,
+    /// Packets so far.
+    pub packets: u64,
+    /// Octets so far.
+    pub octets: u64,
+    /// The first packet.
+    pub start: Timestamp,
+    /// The last one.
+    pub end: Timestamp,
+    /// TCP's flags of all packets.
+    pub tcp_flags: u16,
+}

@@ -1,0 +1,431 @@
+//! IPFIX in the assembly: meters in the workers, one exporter beside them, settings for both.
+//!
+//! Tables are made when the first interface is to be metered, of the size that is wanted then, and taken away with the last
+//! one; their flows are exported before. The exporter runs from the first table on until the router stops.
+//!
+//! **Record sets have numbers**, which travel in the flows' keys. A set keeps its number as long as it means the same, and
+//! what it was is known to the exporter for longer than flows live that were metered by it.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use weir_config::{IpfixCollector, IpfixTransport, IpfixVersion};
+use weir_flowfmt::ipfix::Version;
+use weir_nodes::{FlowEnds, Tables};
+use weir_ring::Padded;
+use weir_ring::qsbr::{Published, Reader};
+use weir_telemetry::exporter::{
+    CollectorConfig, Complete, Epoch, Exporter, ExporterConfig, ExporterHandle, ExporterStats, FlowSource, Knows, Named, RecordSet,
+    RecordSets, TlsSettings, Transport,
+};
+use weir_telemetry::flows::key::{Kind, MOST_SETS, Parts};
+use weir_telemetry::flows::{Counts, FlowRecord, Selection, Settings, Table};
+use weir_telemetry::meter::{MeterControl, MeterPlan, MeterSettings};
+
+use crate::clock::Clock;
+
+/// Records of a worker that wait for the exporter at most.
+const RING: usize = 1 << 14;
+/// Octets that a flow takes in a table, at most: record, index and clock.
+const FLOW: u64 = 280;
+
+/// What the exporter asks: names, from a copy that the control side keeps; and where flows went, from the tables that
+/// workers read.
+pub(crate) struct FlowKnows {
+    names: RwLock<Names>,
+    /// The exporter's own view of the tables; nobody else locks it for long.
+    reader: Mutex<Reader>,
+    tables: Arc<Published<Tables>>,
+    meters: Vec<MeterControl>,
+}
+
+/// What options tell by name.
+#[derive(Default, PartialEq, Eq)]
+struct Names {
+    interfaces: Vec<Named>,
+    vrfs: Vec<Named>,
+}
+
+impl Knows for FlowKnows {
+    fn interfaces(&self) -> Vec<Named> {
+        self.names.read().unwrap_or_else(PoisonError::into_inner).interfaces.clone()
+    }
+
+    fn vrfs(&self) -> Vec<Named> {
+        self.names.read().unwrap_or_else(PoisonError::into_inner).vrfs.clone()
+    }
+
+    fn ignored(&self) -> (u64, u64) {
+        let counters = self.meters.iter().map(MeterControl::counters);
+        counters.fold((0, 0), |(packets, octets), it| (packets + it.ignored_packets.get(), octets + it.ignored_octets.get()))
+    }
+
+    fn with_completion(&self, work: &mut dyn FnMut(&dyn Complete)) {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        reader.quiesce();
+        match reader.guard() {
+            Some(guard) => work(&TablesNow(Some(self.tables.load(&guard)))),
+            None => work(&TablesNow(None)),
+        }
+        reader.offline();
+    }
+}
+
+/// The tables of a moment.
+struct TablesNow<'a>(Option<&'a Tables>);
+
+impl Complete for TablesNow<'_> {
+    fn complete(&self, record: &mut FlowRecord) {
+        let Some(tables) = self.0 else { return };
+        let parts = record.key.parts();
+        let Some((source, destination)) = addresses(&parts) else { return };
+        let whole = record.sums.fragment & 0x20 == 0;
+        let way = tables.way_of_flow(&FlowEnds {
+            input: parts.input,
+            output: if parts.status == 0 { parts.output } else { 0 },
+            vlans: (parts.vlan, parts.customer_vlan),
+            source,
+            destination,
+            protocol: parts.protocol,
+            ports: whole.then_some((parts.source_port, parts.destination_port)),
+            label: parts.label,
+        });
+        let facts = &mut record.facts;
+        facts.vrf = u16::try_from(way.table).unwrap_or(u16::MAX);
+        (facts.source_prefix, facts.destination_prefix) = way.prefixes.unwrap_or_default();
+        facts.next_hop = way.next.map_or([0; 16], sixteen);
+    }
+}
+
+/// The addresses of an IP flow.
+pub(crate) fn addresses(parts: &Parts) -> Option<(IpAddr, IpAddr)> {
+    let address = |octets: [u8; 16]| match parts.kind {
+        Kind::Ip4 => Some(IpAddr::from([octets[12], octets[13], octets[14], octets[15]])),
+        Kind::Ip6 => Some(IpAddr::from(octets)),
+        Kind::L2 => None,
+    };
+    address(parts.source).zip(address(parts.destination))
+}
+
+/// IPv4 in the last four octets.
+fn sixteen(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => u128::from(u32::from(address)).to_be_bytes(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+/// Record sets by number: name and parts.
+#[derive(Default)]
+struct SetNumbers {
+    sets: Vec<(String, Vec<String>)>,
+    /// Where the next one goes that takes another's place.
+    next: usize,
+}
+
+impl SetNumbers {
+    /// The number of a set; one that is not in use gives its place up if it must.
+    fn of(&mut self, name: &str, parts: &[String], in_use: &[(String, Vec<String>)]) -> u8 {
+        let is_it = |set: &(String, Vec<String>)| set.0 == name && set.1 == parts;
+        if let Some(place) = self.sets.iter().position(is_it) {
+            return place as u8;
+        }
+        let set = (name.to_owned(), parts.to_vec());
+        if self.sets.len() < MOST_SETS {
+            self.sets.push(set);
+            return self.sets.len() as u8 - 1;
+        }
+        for _ in 0..MOST_SETS {
+            self.next = (self.next + 1) % MOST_SETS;
+            if !in_use.contains(&self.sets[self.next]) {
+                break;
+            }
+        }
+        self.sets[self.next] = set;
+        self.next as u8
+    }
+}
+
+/// The control side of IPFIX.
+pub(crate) struct IpfixSide {
+    pub(crate) config: weir_config::Ipfix,
+    settings: Arc<MeterSettings>,
+    pub(crate) meters: Vec<MeterControl>,
+    /// What the tables count, by worker; those that were replaced are among them.
+    pub(crate) counts: Vec<Vec<Arc<Padded<Counts>>>>,
+    pub(crate) knows: Arc<FlowKnows>,
+    sets: SetNumbers,
+    plan: MeterPlan,
+    /// Flows that the tables hold which workers have now.
+    size: Option<u32>,
+    clock: Clock,
+    seed: u64,
+    exporter: Option<ExporterHandle>,
+    /// What the exporter was told last, and what it said last.
+    told: Option<Told>,
+    last: ExporterStats,
+}
+
+/// What the exporter's configuration is made of.
+#[derive(Clone, PartialEq, Eq)]
+struct Told {
+    config: weir_config::Ipfix,
+    sets: Vec<(String, Vec<String>)>,
+}
+
+impl IpfixSide {
+    pub(crate) fn new(
+        settings: Arc<MeterSettings>,
+        meters: Vec<MeterControl>,
+        reader: Reader,
+        tables: Arc<Published<Tables>>,
+        clock: Clock,
+        seed: u64,
+    ) -> IpfixSide {
+        let knows = FlowKnows { names: RwLock::default(), reader: Mutex::new(reader), tables, meters: meters.clone() };
+        IpfixSide {
+            config: weir_config::Ipfix::default(),
+            settings,
+            counts: meters.iter().map(|_| Vec::new()).collect(),
+            meters,
+            knows: Arc::new(knows),
+            sets: SetNumbers::default(),
+            plan: MeterPlan::default(),
+            size: None,
+            clock,
+            seed,
+            exporter: None,
+            told: None,
+            last: ExporterStats::default(),
+        }
+    }
+
+    /// Takes new settings: tables of the size that is wanted, if any flow is to be metered.
+    pub(crate) fn configure(&mut self, config: &weir_config::Ipfix) -> Result<(), String> {
+        let wanted = (!config.interfaces.is_empty()).then_some(config.flows);
+        if wanted != self.size {
+            self.resize(wanted)?;
+        }
+        self.config = config.clone();
+        Ok(())
+    }
+
+    fn resize(&mut self, wanted: Option<u32>) -> Result<(), String> {
+        if let Some(flows) = wanted {
+            let needed = FLOW * u64::from(flows) * self.meters.len() as u64;
+            if let Some(there) = memory_available()
+                && needed > there
+            {
+                let (needed, there) = (needed >> 20, there >> 20);
+                return Err(format!("tables of {flows} flows need {needed} MiB, and {there} MiB are free; lower `ipfix.flows`"));
+            }
+        }
+        let mut sources = Vec::new();
+        for (meter, counts) in self.meters.iter().zip(&mut self.counts) {
+            let Some(flows) = wanted else {
+                meter.give(None);
+                continue;
+            };
+            self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let nanoseconds = |seconds: u16| u64::from(seconds) * 1_000_000_000;
+            let settings = Settings {
+                flows: flows as usize,
+                active: nanoseconds(self.config.active_timeout),
+                idle: nanoseconds(self.config.idle_timeout),
+                ring: RING,
+            };
+            let (table, ring) = Table::new(settings, self.seed);
+            sources.push(FlowSource { ring, counts: table.counts().clone() });
+            counts.push(table.counts().clone());
+            meter.give(Some(Box::new(table)));
+        }
+        self.size = wanted;
+        if sources.is_empty() {
+            return Ok(());
+        }
+        match &self.exporter {
+            Some(exporter) => exporter.add_sources(sources),
+            None => {
+                let exporter = Exporter::start(self.exporter_config(), sources, self.knows.clone());
+                self.exporter = Some(exporter.map_err(|error| format!("the exporter cannot start: {error}"))?);
+                self.told = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Interfaces have these numbers and names now: `index_of` tells the first.
+    pub(crate) fn number(&mut self, config: &weir_config::Config, index_of: impl Fn(&str) -> Option<u32>) {
+        let sets = self.config.sets_in_use().into_iter().map(|set| (set.to_owned(), self.config.parts_of(set))).collect::<Vec<_>>();
+        let nanoseconds = |seconds: u16| u64::from(seconds) * 1_000_000_000;
+        let mut plan = MeterPlan {
+            sampling: self.config.sampling_rate,
+            active: nanoseconds(self.config.active_timeout),
+            idle: nanoseconds(self.config.idle_timeout),
+            ..MeterPlan::default()
+        };
+        for (name, metered) in &self.config.interfaces {
+            let Some(index) = index_of(name) else { continue };
+            let parts = self.config.parts_of(&metered.records);
+            let Ok(set) = RecordSet::new(parts.iter().map(String::as_str)) else { continue };
+            let number = self.sets.of(&metered.records, &parts, &sets);
+            if metered.direction.rx() {
+                plan.rx.insert(index, Selection::new(set.elements(), number, false));
+            }
+            if metered.direction.tx() {
+                plan.tx.insert(index, Selection::new(set.elements(), number, true));
+            }
+        }
+        if plan != self.plan {
+            self.settings.set(plan.clone());
+            self.plan = plan;
+        }
+        let named = |(name, it): (&String, &weir_config::Interface)| {
+            Some(Named { number: index_of(name)?, name: name.clone(), description: it.description.clone().unwrap_or_default() })
+        };
+        let interfaces = config.interfaces.iter().filter_map(named).collect();
+        self.knows.names.write().unwrap_or_else(PoisonError::into_inner).interfaces = interfaces;
+        self.tell_exporter();
+    }
+
+    /// Tables have these numbers and names now.
+    pub(crate) fn name_tables(&mut self, places: &BTreeMap<String, u32>) {
+        let named = places.iter().map(|(name, place)| Named { number: *place, name: name.clone(), description: String::new() });
+        let default = Named { number: 0, name: weir_config::DEFAULT_TABLE.to_owned(), description: String::new() };
+        self.knows.names.write().unwrap_or_else(PoisonError::into_inner).vrfs = std::iter::once(default).chain(named).collect();
+    }
+
+    fn tell_exporter(&mut self) {
+        let told = Told { config: self.config.clone(), sets: self.sets.sets.clone() };
+        if let Some(exporter) = &self.exporter
+            && self.told.as_ref() != Some(&told)
+        {
+            exporter.reconfigure(self.exporter_config());
+            self.told = Some(told);
+        }
+    }
+
+    fn exporter_config(&self) -> ExporterConfig {
+        let config = &self.config;
+        ExporterConfig {
+            domain: config.domain,
+            refresh: Duration::from_secs(config.template_interval.into()),
+            sampling: config.sampling_rate,
+            active: Duration::from_secs(config.active_timeout.into()),
+            idle: Duration::from_secs(config.idle_timeout.into()),
+            epoch: Epoch { wall: self.wall(), started: 0 },
+            collectors: config.collectors.iter().map(|collector| self.collector(collector)).collect(),
+        }
+    }
+
+    fn collector(&self, collector: &IpfixCollector) -> CollectorConfig {
+        let wants = |name: &str| collector.records.is_empty() || collector.records.iter().any(|wanted| wanted == name);
+        let sets = self.sets.sets.iter().enumerate().filter(|(_, (name, _))| wants(name));
+        let sets = sets.filter_map(|(number, (_, parts))| Some((number as u8, RecordSet::new(parts.iter().map(String::as_str)).ok()?)));
+        let none = || TlsSettings { name: String::new(), roots: PathBuf::new(), identity: None };
+        CollectorConfig {
+            address: SocketAddr::new(collector.address, collector.port),
+            transport: match collector.transport {
+                IpfixTransport::Udp => Transport::Udp,
+                IpfixTransport::Tcp => Transport::Tcp,
+                IpfixTransport::Tls => Transport::Tls(collector.tls.as_ref().map_or_else(none, |tls| TlsSettings {
+                    name: tls.name.clone(),
+                    roots: tls.ca.clone(),
+                    identity: tls.certificate.clone().zip(tls.key.clone()),
+                })),
+            },
+            version: match collector.version {
+                IpfixVersion::Ipfix => Version::Ipfix,
+                IpfixVersion::Netflow9 => Version::NetFlow9,
+            },
+            records: RecordSets(sets.collect()),
+            mtu: collector.mtu,
+            queue: (collector.queue as usize) << 10,
+        }
+    }
+
+    /// Record sets with names and parts, by their numbers.
+    pub(crate) fn sets(&self) -> &[(String, Vec<String>)] {
+        &self.sets.sets
+    }
+
+    /// Nanoseconds since 1970 when the router's clock was 0.
+    pub(crate) fn wall(&self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        u64::try_from(now).unwrap_or(u64::MAX).saturating_sub(self.clock.now())
+    }
+
+    /// The names of record sets by their numbers.
+    pub(crate) fn set_name(&self, number: u8) -> &str {
+        self.sets.sets.get(usize::from(number)).map_or("?", |(name, _)| name)
+    }
+
+    /// What the exporter did.
+    pub(crate) fn stats(&self) -> ExporterStats {
+        self.exporter.as_ref().map_or_else(|| self.last.clone(), ExporterHandle::stats)
+    }
+
+    /// Frees tables that are not in use any more.
+    pub(crate) fn tidy(&self) {
+        self.meters.iter().for_each(|meter| {
+            meter.tidy();
+        });
+    }
+
+    /// Every flow leaves, with the reason that it was forced to.
+    pub(crate) fn end(&self) {
+        self.meters.iter().for_each(MeterControl::end);
+    }
+
+    /// Sends what is still there and ends the exporter.
+    pub(crate) fn stop(&mut self) {
+        if let Some(exporter) = self.exporter.take() {
+            self.last = exporter.stop();
+        }
+    }
+}
+
+/// Octets of memory that can be had without swapping, as the kernel says (proc(5), `MemAvailable`).
+fn memory_available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_flowfmt::ipfix::elements::by_name;
+
+    /// The configuration knows of elements and sets what the exporter does.
+    #[test]
+    fn elements_and_sets_are_the_exporters() {
+        for (name, octets, kinds) in weir_config::IPFIX_ELEMENTS {
+            let set = RecordSet::new([*name]).unwrap_or_else(|error| panic!("{error}"));
+            let lengths = set.lengths();
+            let expected: Vec<Option<u16>> = kinds.iter().map(|has| has.then_some(*octets)).collect();
+            assert_eq!(lengths.as_slice(), expected, "{name}");
+        }
+        assert_eq!(RecordSet::measured().count(), weir_config::IPFIX_ELEMENTS.len());
+        for (name, elements) in weir_config::RECORD_SETS.iter().zip(weir_config::SET_ELEMENTS) {
+            let numbers: Vec<u16> = elements.iter().map(|element| by_name(element).unwrap().number).collect();
+            assert_eq!(RecordSet::new([*name]).unwrap().elements(), numbers, "{name}");
+        }
+    }
+
+    #[test]
+    fn sets_keep_their_numbers() {
+        let mut numbers = SetNumbers::default();
+        let set = |number: usize| (format!("s{number}"), vec!["5-tuple".to_owned()]);
+        for number in 0..16 {
+            let (name, parts) = set(number);
+            assert_eq!(usize::from(numbers.of(&name, &parts, &[])), number);
+        }
+        let in_use: Vec<_> = (0..16).filter(|number| *number != 7).map(set).collect();
+        assert_eq!(numbers.of("new", &["l2".to_owned()], &in_use), 7);
+        assert_eq!(numbers.of("s3", &["5-tuple".to_owned()], &in_use), 3);
+    }
+}

@@ -1,0 +1,168 @@
+//! Flows from a generator through the whole router to a collector on the loopback interface: what became of them is in
+//! their records, every packet is in one of them, and the rest is counted.
+
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use weir_api::Router as _;
+use weir_config::{Config, check};
+use weir_engine::{Options, Router};
+use weir_flowfmt::ipfix::decode::{Collector, Item};
+use weir_flowfmt::ipfix::flow::Flow;
+
+const EACH: u64 = 200;
+
+fn config(port: u16, ipfix: &str) -> Config {
+    let stream = |name: &str, protocol: &str, destination: &str| {
+        format!("{{name: {name}, limit: {EACH}, rate: 2000, protocol: {protocol}, source: 10.0.0.2, destination: {destination}}}")
+    };
+    let streams =
+        [stream("far", "udp", "198.51.100.7"), stream("ping", "icmp", "192.0.2.255"), stream("lost", "udp", "203.0.113.1")].join(", ");
+    let text = format!(
+        "
+interfaces:
+  xe0: {{device: {{driver: generator, streams: [{streams}]}}, addresses: [10.0.0.1/24]}}
+  xe1: {{device: {{driver: 'null'}}, addresses: [10.1.0.1/24]}}
+loopbacks: {{loop0: {{addresses: [192.0.2.255/32]}}}}
+neighbors:
+- {{interface: xe0, address: 10.0.0.2, mac: 02:00:00:00:00:02}}
+- {{interface: xe1, address: 10.1.0.2, mac: 02:00:00:00:01:02}}
+routes: [{{prefix: 198.51.0.0/16, via: 10.1.0.2}}]
+ipfix: {{flows: 1024, {ipfix}, collectors: [{{address: 127.0.0.1, port: {port}}}]}}
+"
+    );
+    check("weir.yaml", &text).unwrap_or_else(|findings| panic!("{findings:?}")).0
+}
+
+/// Flows by destination, direction and status, with those that were told in several records put together.
+type Told = BTreeMap<(String, u8, u8), Flow>;
+
+struct Heard {
+    socket: UdpSocket,
+    collector: Collector,
+    told: Told,
+    records: u64,
+}
+
+impl Heard {
+    fn new() -> Heard {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        Heard { socket, collector: Collector::default(), told: Told::new(), records: 0 }
+    }
+
+    fn port(&self) -> u16 {
+        self.socket.local_addr().unwrap().port()
+    }
+
+    /// Takes what is there.
+    fn listen(&mut self) {
+        let mut buffer = vec![0; 9000];
+        while let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
+            let (told, records) = (&mut self.told, &mut self.records);
+            self.collector.read(from, &buffer[..length], &mut |item| match item {
+                Item::Record(record) if !record.template.is_options() => {
+                    let flow = Flow::of(&record);
+                    *records += 1;
+                    let key = (flow.destination_address().to_string(), flow.direction, flow.forwarding_status);
+                    match told.get_mut(&key) {
+                        Some(known) => (known.packets, known.octets) = (known.packets + flow.packets, known.octets + flow.octets),
+                        None => drop(told.insert(key, flow)),
+                    }
+                }
+                Item::Sequence(_, gap) => panic!("a gap: {gap:?}"),
+                Item::Undecoded(what) => panic!("{what:?}"),
+                _ => {}
+            });
+        }
+    }
+
+    fn packets(&self) -> u64 {
+        self.told.values().map(|flow| flow.packets).sum()
+    }
+}
+
+fn run(ipfix: &str) -> (Heard, weir_api::Totals, BTreeMap<String, u32>) {
+    let mut heard = Heard::new();
+    let router = Router::start(&config(heard.port(), ipfix), &Options::default()).unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    let done = |it: &weir_api::Totals| it.packets_out + it.consumed + it.drops.values().sum::<u64>() >= 3 * EACH;
+    while !done(&router.balance()) && Instant::now() < until {
+        heard.listen();
+    }
+    let indexes = router.interfaces().unwrap().interfaces.iter().map(|it| (it.name.clone(), it.index)).collect();
+    router.stop();
+    heard.listen();
+    (heard, router.balance(), indexes)
+}
+
+#[test]
+fn a_record_says_what_became_of_its_packets() {
+    let (heard, totals, indexes) = run("interfaces: {xe0: {records: router}}");
+    let drops = |reason: &str| totals.drops.get(reason).copied().unwrap_or(0);
+    assert_eq!(heard.packets() + drops("interface-down"), totals.packets_in, "{:?} {totals:?}", heard.told);
+    let of = |destination: &str, status| heard.told.get(&(destination.to_owned(), 0, status)).unwrap_or_else(|| panic!("{:?}", heard.told));
+    let far = of("198.51.100.7", 64);
+    assert_eq!((far.input, far.output), (indexes["xe0"], indexes["xe1"]));
+    assert_eq!(far.next_hop.map(|hop| hop.to_string()), Some("10.1.0.2".to_owned()));
+    assert_eq!((far.source_prefix, far.destination_prefix), (24, 16));
+    let lost = of("203.0.113.1", 131);
+    assert_eq!((lost.output, lost.packets), (0, drops("no-route")));
+    let ping = of("192.0.2.255", 195);
+    assert_eq!((ping.input, ping.output), (indexes["xe0"], 0));
+    assert_eq!(far.packets + ping.packets, totals.packets_out - totals.originated, "{totals:?}");
+    assert_eq!(heard.told.len(), 3, "{:?}", heard.told);
+    for flow in heard.told.values() {
+        assert!(flow.packets > EACH / 2, "{flow:?}");
+        assert_eq!(flow.end_reason, 4, "forced");
+    }
+}
+
+#[test]
+fn what_leaves_is_metered_where_it_leaves() {
+    let (heard, totals, indexes) = run("records: {mine: {elements: [5-tuple, flowDirection, forwardingStatus, minimumTTL]}}, \
+                                        interfaces: {xe0: {direction: both, records: mine}, xe1: {direction: tx, records: mine}}");
+    let of = |destination: &str, direction, status| heard.told.get(&(destination.to_owned(), direction, status));
+    let (came, left) = (of("198.51.100.7", 0, 64).unwrap(), of("198.51.100.7", 1, 64).unwrap());
+    // In and out by the same interfaces, one hop later.
+    assert_eq!((came.packets, came.octets, came.input, came.output), (left.packets, left.octets, indexes["xe0"], left.output));
+    assert_eq!(left.output, indexes["xe1"]);
+    // The answers of the router itself are seen leaving only.
+    let answers = of("10.0.0.2", 1, 64).unwrap();
+    assert_eq!(answers.output, indexes["xe0"]);
+    assert_eq!(answers.packets + left.packets, totals.packets_out, "{totals:?} {:?}", heard.told);
+}
+
+#[test]
+fn one_packet_in_some_is_metered() {
+    let (heard, totals, _) = run("sampling-rate: 4, interfaces: {xe0: {}}");
+    let metered = heard.packets();
+    // 600 packets at 1 in 4: 150, with a deviation of 11.
+    assert!((80..230).contains(&metered), "{metered} of {totals:?}");
+}
+
+/// Metering comes and goes while packets pass; nothing that was metered is lost.
+#[test]
+fn metering_is_changed_while_packets_pass() {
+    let mut heard = Heard::new();
+    let port = heard.port();
+    let router = Router::start(&config(port, "active-timeout: 1"), &Options::default()).unwrap();
+    let settings = [
+        "interfaces: {xe0: {}}",
+        "interfaces: {xe0: {records: router}}",
+        "interfaces: {xe0: {direction: both, records: router}}",
+        "idle-timeout: 1, interfaces: {xe0: {records: l2}}",
+        "active-timeout: 2",
+    ];
+    for (round, ipfix) in settings.iter().cycle().take(10).enumerate() {
+        let ipfix = ipfix.replace("flows", "").to_string();
+        let mut wanted = config(port, &ipfix);
+        wanted.ipfix.flows = 1024 << (round % 2);
+        router.apply(&wanted).unwrap();
+        heard.listen();
+    }
+    router.stop();
+    heard.listen();
+    assert!(heard.records > 0);
+}

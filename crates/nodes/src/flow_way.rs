@@ -1,0 +1,161 @@
+//! Where a flow went, told afterwards of what is left of it: addresses, protocol, ports.
+//!
+//! The flow meter's records leave the workers with interfaces only. Whoever exports them asks here for the rest, from the
+//! tables of that moment: the table that routed the flow, the prefixes that cover its ends, and the next hop, found with the
+//! same hash as its packets. A next hop is told only if it lies behind the interface by which the flow left: when routes
+//! have changed since, and when what the hash needs is not known, it is not.
+
+use std::net::IpAddr;
+
+use weir_fib::AdjacencyKind;
+use weir_port::interface::Input;
+use weir_wire::vlan::{Outer, tag_bytes};
+use weir_wire::{EtherType, Ipv4Header};
+
+use crate::{Tables, flow_hash4, flow_hash6};
+
+/// What is known of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowEnds {
+    /// The interface at which it was seen coming in.
+    pub input: u32,
+    /// The one by which it left; 0 if it did not, or nobody knows.
+    pub output: u32,
+    /// Its VLANs, outer and inner; 0 without.
+    pub vlans: (u16, u16),
+    /// Addresses: of one family.
+    pub source: IpAddr,
+    /// The other one.
+    pub destination: IpAddr,
+    /// Protocol.
+    pub protocol: u8,
+    /// Source and destination port; `None` when they are not known, and so its path among several.
+    pub ports: Option<(u16, u16)>,
+    /// Flow label.
+    pub label: u32,
+}
+
+/// Where it went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowWay {
+    /// The table that routed it.
+    pub table: u32,
+    /// Bits of the prefixes that cover its source and its destination.
+    pub prefixes: Option<(u8, u8)>,
+    /// The next router or, on a connected link, the destination.
+    pub next: Option<IpAddr>,
+}
+
+impl Tables {
+    /// Where a flow went.
+    #[must_use]
+    pub fn way_of_flow(&self, flow: &FlowEnds) -> FlowWay {
+        let Some(here) = self.interface(self.taker(flow)) else { return FlowWay::default() };
+        let mut way = FlowWay { table: here.table, ..FlowWay::default() };
+        if here.input != Input::Routed {
+            return way;
+        }
+        let table = here.table as usize;
+        let mut is_known = true;
+        let number = match (flow.source, flow.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                let length = |address: u32| self.lengths4.get(table).map(|lengths| lengths.lookup(address) as u8);
+                way.prefixes = length(source.into()).zip(length(destination.into()));
+                let group = self.fib4.get(table).map_or(0, |fib| fib.lookup(destination.into()));
+                self.nexthops.choose(group, || hash4(flow, source.octets(), destination.octets()).unwrap_or_else(|| unknown(&mut is_known)))
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                let length = |address: u128| self.lengths6.get(table).map(|lengths| lengths.lookup(address) as u8);
+                way.prefixes = length(source.into()).zip(length(destination.into()));
+                let group = self.fib6.get(table).map_or(0, |fib| fib.lookup(destination.into()));
+                self.nexthops.choose(group, || hash6(flow, source.octets(), destination.octets()).unwrap_or_else(|| unknown(&mut is_known)))
+            }
+            _ => return way,
+        };
+        if is_known && flow.output != 0 {
+            way.next = self.next_hop(number, flow);
+        }
+        way
+    }
+
+    fn next_hop(&self, adjacency: u32, flow: &FlowEnds) -> Option<IpAddr> {
+        let adjacency = self.nexthops.adjacency(adjacency)?;
+        if !self.is_behind(adjacency.interface, flow.output) {
+            return None;
+        }
+        match adjacency.kind {
+            AdjacencyKind::Neighbor | AdjacencyKind::Labelled => Some(adjacency.end().address),
+            AdjacencyKind::Glean => Some(flow.destination),
+            _ => None,
+        }
+    }
+
+    /// Whether what leaves by `interface` leaves by `port`: itself, the parent of a sub-interface, a bond's member.
+    fn is_behind(&self, mut interface: u32, port: u32) -> bool {
+        for _ in 0..4 {
+            if interface == port || matches!(self.interface(port).map(|it| it.input), Some(Input::Member { bond, .. }) if bond == interface)
+            {
+                return true;
+            }
+            match self.interface(interface).and_then(|it| it.sub_interface) {
+                Some(sub_interface) => interface = sub_interface.parent,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// The interface that routed it: the sub-interface that takes its tags, the bond in place of its member.
+    fn taker(&self, flow: &FlowEnds) -> u32 {
+        let parent = match self.interface(flow.input).map(|it| it.input) {
+            Some(Input::Member { bond, .. }) => bond,
+            _ => flow.input,
+        };
+        let Some(sub_interfaces) = self.interface(parent).and_then(|it| it.sub_interfaces.as_ref()) else { return parent };
+        // By which ethertype the outer tag was announced is not told.
+        let of = |announced: EtherType| {
+            let mut frame = [0; 22];
+            frame[12..16].copy_from_slice(&tag_bytes(announced, flow.vlans.0));
+            frame[16..20].copy_from_slice(&tag_bytes(EtherType::VLAN, flow.vlans.1));
+            let length = if flow.vlans.1 == 0 { 18 } else { 22 };
+            if flow.vlans.1 == 0 {
+                frame[16..20].fill(0);
+            }
+            sub_interfaces.of(&Outer::read(frame.get(..length)?).ok()?)
+        };
+        match flow.vlans.0 {
+            0 => parent,
+            _ => of(EtherType::VLAN).or_else(|| of(EtherType::QINQ)).unwrap_or(parent),
+        }
+    }
+}
+
+fn unknown(is_known: &mut bool) -> u32 {
+    *is_known = false;
+    0
+}
+
+/// The hash of its packets, of a header made of what is known.
+fn hash4(flow: &FlowEnds, source: [u8; 4], destination: [u8; 4]) -> Option<u32> {
+    let mut header = [0; 20];
+    (header[0], header[3], header[9]) = (0x45, 24, flow.protocol);
+    header[12..16].copy_from_slice(&source);
+    header[16..20].copy_from_slice(&destination);
+    let (header, _) = Ipv4Header::read(&header)?;
+    Some(flow_hash4(header, &ports(flow)?))
+}
+
+fn hash6(flow: &FlowEnds, source: [u8; 16], destination: [u8; 16]) -> Option<u32> {
+    let mut packet = [0; 44];
+    packet[..4].copy_from_slice(&(6 << 28 | flow.label & 0x000f_ffff).to_be_bytes());
+    (packet[5], packet[6], packet[7]) = (4, flow.protocol, 64);
+    packet[8..24].copy_from_slice(&source);
+    packet[24..40].copy_from_slice(&destination);
+    packet[40..].copy_from_slice(&ports(flow)?);
+    Some(flow_hash6(&packet))
+}
+
+fn ports(flow: &FlowEnds) -> Option<[u8; 4]> {
+    let (source, destination) = flow.ports?;
+    Some((u32::from(source) << 16 | u32::from(destination)).to_be_bytes())
+}

@@ -1,0 +1,268 @@
+//! From frames to observations: what a record set selects tells flows apart, the rest stays out of the key.
+//!
+//! A record set is worked out once into masks over the key's words, one for each kind of flow. Most frames are plain
+//! (Ethernet, IPv4 without options or IPv6 without extension headers, whole TCP or UDP): their keys are put together from
+//! a few loads at fixed places, in [`Selection::observe`]. Everything else takes the long way by [`super::observe`], which
+//! says the same of plain frames, as a test holds.
+//!
+//! A record set without any field of IP looks at frames only: all of them are L2 flows.
+
+use super::key::{Kind, Parts, ground};
+use super::observe;
+use super::record::MPLS;
+use super::{Facts, Key, Observation};
+
+/// Which parts of a key a record set selects, for one direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    ip4: [u64; 7],
+    ip6: [u64; 7],
+    l2: [u64; 7],
+    /// The octet that all its keys of a kind share, without the kind.
+    ground: u64,
+    /// Whether IP is not looked for.
+    frames: bool,
+    /// Whether the top label tells flows apart, and the flow label of IPv6.
+    labels: (bool, bool),
+}
+
+/// What stands beside an observation until it is known whether it begins a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Destination and source address of the frame.
+    pub macs: [u8; 12],
+}
+
+impl Beside {
+    /// As facts of a flow.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = self.macs;
+        Facts { destination_mac: [a, b, c, d, e, f], source_mac: [g, h, i, j, k, l], ..Facts::default() }
+    }
+}
+
+/// Octets of a frame that the short way looks at: the shortest frame of Ethernet without its checksum.
+const SHORT: usize = 60;
+/// Octets of a plain IPv6 packet with the flags of TCP.
+const SHORT6: usize = 68;
+
+impl Selection {
+    /// What a record set with these elements (IANA) selects. `set` is its number, `egress` says that packets are
+    /// metered where they leave.
+    #[must_use]
+    pub fn new(elements: &[u16], set: u8, egress: bool) -> Selection {
+        let has = |wanted: &[u16]| elements.iter().any(|element| wanted.contains(element));
+        let ones = |wanted: bool| if wanted { u32::MAX } else { 0 };
+        let labels = (has(&[70]), has(&[31]));
+        let mask = |kind: Kind| {
+            let (source, destination) = match kind {
+                Kind::Ip4 => (has(&[8]), has(&[12])),
+                Kind::Ip6 => (has(&[27]), has(&[28])),
+                Kind::L2 => (has(&[56]), has(&[80])),
+            };
+            let ip = kind != Kind::L2;
+            let all = Parts {
+                kind: Kind::L2,
+                egress: false,
+                set: 0,
+                source: [if source { 0xff } else { 0 }; 16],
+                destination: [if destination { 0xff } else { 0 }; 16],
+                source_port: ones(if ip { has(&[7]) } else { has(&[256]) }) as u16,
+                destination_port: ones(ip && has(&[11, 32, 139])) as u16,
+                protocol: ones(ip && has(&[4])) as u8,
+                tos: ones(ip && has(&[5])) as u8,
+                status: ones(has(&[89])) as u8,
+                input: ones(has(&[10])),
+                output: ones(has(&[14])),
+                vlan: ones(has(&[58, 243])) as u16,
+                customer_vlan: ones(has(&[245])) as u16,
+                label: ones(labels.0 || labels.1 && kind == Kind::Ip6),
+            };
+            Key::new(&all).0
+        };
+        Selection {
+            ip4: mask(Kind::Ip4),
+            ip6: mask(Kind::Ip6),
+            l2: mask(Kind::L2),
+            ground: ground(Kind::L2, egress, set),
+            frames: !has(&[4, 5, 6, 7, 8, 11, 12, 27, 28, 31, 32, 60, 139]),
+            labels,
+        }
+    }
+
+    /// The bits of a key in which its interface of departure, and its status, are told: of all kinds the same.
+    #[must_use]
+    pub fn masks_of_fate(&self) -> (u32, u8) {
+        (self.l2[5] as u32, (self.l2[4] >> 8) as u8)
+    }
+
+    /// The bits of the interfaces of arrival and departure that are told.
+    #[must_use]
+    pub fn interface_masks(&self) -> (u32, u32) {
+        ((self.l2[5] >> 32) as u32, self.l2[5] as u32)
+    }
+
+    /// Looks at a frame of `length` octets that was seen at interface `input`; `frame` is its beginning. `None` for what
+    /// the long way is for.
+    #[inline(always)]
+    #[must_use]
+    pub fn observe(&self, input: u32, frame: &[u8]) -> Option<(Observation, Beside)> {
+        let head: &[u8; SHORT] = frame.first_chunk()?;
+        let macs = *head.first_chunk::<12>()?;
+        if self.frames {
+            return None;
+        }
+        let observation = match (word(head, 12), *head.get(14)?) {
+            (0x0800, 0x45) => self.plain4(input, head),
+            (0x86dd, first) if first >> 4 == 6 => self.plain6(input, frame.first_chunk()?),
+            _ => None,
+        };
+        Some((observation?, Beside { macs }))
+    }
+
+    #[inline(always)]
+    fn plain4(&self, input: u32, head: &[u8; SHORT]) -> Option<Observation> {
+        let (length, fragment, protocol) = (word(head, 16), word(head, 20), head[23]);
+        // Whole, TCP or UDP, with all of the header that is looked at.
+        let (is_tcp, is_udp) = (protocol == 6, protocol == 17);
+        if fragment & 0x3fff != 0 || !(is_udp && length >= 28 || is_tcp && length >= 34) {
+            return None;
+        }
+        let mask = &self.ip4;
+        let middle = u64::from(double(head, 34)) << 32 | u64::from(protocol) << 24 | u64::from(head[15]) << 16;
+        let key = Key([
+            0,
+            u64::from(double(head, 26)) & mask[1],
+            0,
+            u64::from(double(head, 30)) & mask[3],
+            middle & mask[4] | self.ground | Kind::Ip4 as u64,
+            u64::from(input) << 32 & mask[5],
+            0,
+        ]);
+        let tcp_flags = if is_tcp { word(head, 46) & 0x0fff } else { 0 };
+        Some(Observation { key, octets: length.into(), tcp_flags, ttl: head[22], fragment: (fragment >> 8) as u8 })
+    }
+
+    #[inline(always)]
+    fn plain6(&self, input: u32, head: &[u8; SHORT6]) -> Option<Observation> {
+        let (length, protocol) = (word(head, 18), head[20]);
+        let (is_tcp, is_udp) = (protocol == 6, protocol == 17);
+        if !(is_udp && length >= 8 || is_tcp && length >= 14) {
+            return None;
+        }
+        let first = double(head, 14);
+        let mask = &self.ip6;
+        let middle = u64::from(double(head, 54)) << 32 | u64::from(protocol) << 24 | u64::from((first >> 20) as u8) << 16;
+        let flow_label = if self.labels.1 { first & 0x000f_ffff } else { 0 };
+        let key = Key([
+            quad(head, 22) & mask[0],
+            quad(head, 30) & mask[1],
+            quad(head, 38) & mask[2],
+            quad(head, 46) & mask[3],
+            middle & mask[4] | self.ground | Kind::Ip6 as u64,
+            u64::from(input) << 32 & mask[5],
+            flow_label.into(),
+        ]);
+        let tcp_flags = if is_tcp { word(head, 66) & 0x0fff } else { 0 };
+        Some(Observation { key, octets: 40 + u32::from(length), tcp_flags, ttl: head[21], fragment: 0 })
+    }
+
+    /// The long way, for any frame.
+    #[must_use]
+    pub fn observe_any(&self, input: u32, frame: &[u8], length: u32) -> (Observation, Facts) {
+        let mut seen = if self.frames { observe::observe_frame(input, frame, length) } else { observe::observe(input, frame, length) };
+        let is_stack = seen.parts.label & MPLS != 0;
+        if !(if is_stack { self.labels.0 } else { self.labels.1 }) {
+            seen.parts.label = 0;
+        }
+        let mask = match seen.parts.kind {
+            Kind::Ip4 => &self.ip4,
+            Kind::Ip6 => &self.ip6,
+            Kind::L2 => &self.l2,
+        };
+        let mut key = Key::new(&seen.parts);
+        let kind = key.0[4] & 0xff;
+        key.0.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
+        key.0[4] = key.0[4] & !0xff | kind | self.ground;
+        (Observation { key, octets: seen.octets, tcp_flags: seen.tcp_flags, ttl: seen.ttl, fragment: seen.fragment }, seen.facts)
+    }
+}
+
+#[inline(always)]
+fn word<const N: usize>(head: &[u8; N], at: usize) -> u16 {
+    u16::from_be_bytes([head[at], head[at + 1]])
+}
+
+#[inline(always)]
+fn double<const N: usize>(head: &[u8; N], at: usize) -> u32 {
+    u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
+}
+
+#[inline(always)]
+fn quad<const N: usize>(head: &[u8; N], at: usize) -> u64 {
+    u64::from(double(head, at)) << 32 | u64::from(double(head, at + 4))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exporter::RecordSet;
+    use crate::random::Random;
+
+    fn selection(names: &[&str]) -> Selection {
+        Selection::new(RecordSet::new(names.iter().copied()).unwrap().elements(), 3, false)
+    }
+
+    /// Random frames that are nearly plain: whenever the short way takes one, the long way says the same.
+    #[test]
+    fn both_ways_say_the_same() {
+        let mut random = Random::new(11);
+        let (mut short, mut long) = (0, 0);
+        for names in [&["5-tuple"][..], &["router"], &["mpls"], &["sourceIPv4Address", "packetDeltaCount"], &["l2"], &["flowLabelIPv6"]] {
+            let selection = selection(names);
+            for _ in 0..20_000 {
+                let mut frame: Vec<u8> = (0..60 + random.bits() % 40).map(|_| random.bits() as u8).collect();
+                let v6 = random.bits() & 1 == 0;
+                let (kind, first) = if v6 { ([0x86, 0xdd], 0x60) } else { ([8, 0], 0x45) };
+                (frame[12], frame[13], frame[14]) = (kind[0], kind[1], first | if v6 { frame[14] & 15 } else { 0 });
+                let protocol = [6, 17, 1, 44, frame[23]][random.bits() as usize % 5];
+                let length = random.bits() % 64;
+                if v6 {
+                    (frame[18], frame[19], frame[20]) = (0, length as u8, protocol);
+                } else {
+                    (frame[16], frame[17], frame[23]) = (0, length as u8, protocol);
+                    (frame[20], frame[21]) = if random.bits() & 3 == 0 { (frame[20], frame[21]) } else { (frame[20] & 0xc0, 0) };
+                }
+                let (any, facts) = selection.observe_any(7, &frame, frame.len() as u32);
+                let Some((quick, beside)) = selection.observe(7, &frame) else {
+                    long += 1;
+                    continue;
+                };
+                short += 1;
+                assert_eq!(quick.key.parts(), any.key.parts(), "{names:?} {frame:02x?}");
+                let numbers = |seen: &Observation| (seen.octets, seen.tcp_flags, seen.ttl, seen.fragment);
+                assert_eq!((numbers(&quick), beside.facts()), (numbers(&any), facts), "{frame:02x?}");
+            }
+        }
+        assert!(short > 20_000 && long > 20_000, "{short} {long}");
+    }
+
+    #[test]
+    fn what_is_not_selected_does_not_tell_flows_apart() {
+        let mut frame = vec![0; 60];
+        frame[12..16].copy_from_slice(&[8, 0, 0x45, 0xb8]);
+        (frame[17], frame[22], frame[23]) = (46, 64, 17);
+        frame[26..38].copy_from_slice(&[192, 0, 2, 1, 198, 51, 100, 2, 4, 210, 0, 53]);
+        let parts = |names: &[&str]| selection(names).observe(9, &frame).unwrap().0.key.parts();
+        let tuple = parts(&["5-tuple"]);
+        assert_eq!((tuple.tos, tuple.input, tuple.source_port, tuple.protocol, tuple.set), (0, 9, 1234, 17, 3));
+        assert_eq!(parts(&["router"]).tos, 0xb8);
+        let one = parts(&["sourceIPv4Address"]);
+        assert_eq!((one.source[12..].to_vec(), one.destination, one.input), (vec![192, 0, 2, 1], [0; 16], 0));
+        // Frames only: all are L2.
+        let (seen, _) = selection(&["l2"]).observe_any(9, &frame, 60);
+        assert_eq!((seen.key.parts().kind, seen.key.parts().source_port, seen.octets), (Kind::L2, 0x0800, 60));
+        assert!(selection(&["l2"]).observe(9, &frame).is_none());
+    }
+}

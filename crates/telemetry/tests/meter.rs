@@ -1,0 +1,289 @@
+//! The meter's bookkeeping: whatever becomes of packets, in whatever order, each is in one flow with its fate. What should
+//! come out is kept in a map beside it; fates are drawn from seeds.
+
+mod common;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use common::{Plain, filled};
+use weir_buf::{Flags, Hugepages, Pkt, Pool, PoolConfig};
+use weir_graph::{DropReason, Look, Marks, Point, Tap, Whither};
+use weir_ring::spsc::slots::Reader;
+use weir_telemetry::exporter::RecordSet;
+use weir_telemetry::flows::{FlowRecord, Selection, Settings, Table};
+use weir_telemetry::forwarding_status;
+use weir_telemetry::meter::{Meter, MeterControl, MeterPlan, MeterSettings};
+use weir_telemetry::random::Random;
+
+const REASONS: [DropReason; 4] = [DropReason::NoRoute, DropReason::AclDenied, DropReason::TtlExpired, DropReason::TxFull];
+const FOR_US: u8 = 195;
+
+/// A meter with a table, at interfaces 1 and 2 for what comes in and at 5 for what leaves.
+struct Rig {
+    meter: Meter,
+    control: MeterControl,
+    ring: Reader<FlowRecord>,
+    now: u64,
+    counts: Arc<weir_ring::Padded<weir_telemetry::flows::Counts>>,
+}
+
+impl Rig {
+    fn new(names: &[&str], sampling: u32) -> Rig {
+        let set = RecordSet::new(names.iter().copied()).unwrap();
+        let select = |egress| Selection::new(set.elements(), 2, egress);
+        let settings = Arc::new(MeterSettings::default());
+        settings.set(MeterPlan {
+            rx: [(1, select(false)), (2, select(false))].into(),
+            tx: [(5, select(true))].into(),
+            sampling,
+            ..MeterPlan::default()
+        });
+        let (meter, control) = Meter::new(settings, 3);
+        let (table, ring) = Table::new(Settings { flows: 1 << 16, ring: 1 << 17, ..Settings::default() }, 4);
+        let counts = table.counts().clone();
+        control.give(Some(Box::new(table)));
+        let mut rig = Rig { meter, control, ring, now: 0, counts };
+        rig.tick();
+        rig
+    }
+
+    fn tick(&mut self) {
+        self.now += 10_000_000;
+        Tap::<Plain>::tick(&mut self.meter, self.now);
+    }
+
+    fn look(&mut self, point: Point, interface: u32, packets: &[Pkt]) {
+        let (world, now) = (&Plain, self.now);
+        let look = Look { world, worker: 0, now, point, interface, inner: false, seen: 0, unused: 0 };
+        self.meter.look(&look, packets, &mut Marks::default());
+    }
+
+    fn goes(&mut self, whither: Whither, packets: &[Pkt]) {
+        Tap::<Plain>::goes(&mut self.meter, whither, packets);
+    }
+
+    fn turn_over(&mut self) -> bool {
+        self.now += 1000;
+        Tap::<Plain>::turn_over(&mut self.meter, self.now)
+    }
+
+    /// Everything that was metered: by source, direction, output and status the packets.
+    fn flush(&mut self) -> BTreeMap<(u32, bool, u32, u8), u64> {
+        self.control.end();
+        while !self.control.has_ended() {
+            self.tick();
+        }
+        let mut all = BTreeMap::new();
+        while let Some(()) = self.ring.pop_with(|record| {
+            let parts = record.key.parts();
+            assert_eq!(parts.set, 2);
+            let source = u32::from_be_bytes(parts.source[12..].try_into().unwrap());
+            *all.entry((source, parts.egress, parts.output, parts.status)).or_default() += record.sums.packets;
+        }) {}
+        all
+    }
+}
+
+/// A UDP packet of a flow.
+fn frame(flow: u32, protocol: u8) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, protocol, 0, 0];
+    frame.extend(flow.to_be_bytes());
+    frame.extend([198, 51, 100, 1, 0, 9, 0, 53]);
+    frame.resize(60, 0);
+    frame
+}
+
+#[derive(Default)]
+struct Expected(BTreeMap<(u32, bool, u32, u8), u64>);
+
+impl Expected {
+    fn add(&mut self, flow: u32, output: u32, status: u8) {
+        *self.0.entry((flow, false, output, status)).or_default() += 1;
+    }
+}
+
+/// Fates at random, in random order, packets of interfaces that are not metered among them, chunks that come again
+/// in the same turn, packets that wait for later turns, and drivers that do not take all.
+#[test]
+fn every_packet_is_in_one_flow_with_its_fate() {
+    for seed in 1..40 {
+        let mut random = Random::new(seed);
+        let mut draw = move |below: u64| (random.bits() % below) as usize;
+        let pool = Pool::new(PoolConfig { chunks: 4096, hugepages: Hugepages::Off }).unwrap();
+        let (mut rig, mut expected) = (Rig::new(&["5-tuple", "forwardingStatus"], 1), Expected::default());
+        let mut waiting: VecDeque<(u32, Pkt)> = VecDeque::new();
+        let in_order = seed % 3 == 0;
+        for turn in 0..60 {
+            let mut inside: Vec<(u32, bool, Pkt)> = Vec::new();
+            for interface in 1..=3_u32 {
+                let flows: Vec<u32> = (0..draw(300)).map(|_| draw(1000) as u32).collect();
+                let odd = |flow: u32| if flow.is_multiple_of(7) { 50 } else { 17 };
+                let vector: Vec<Pkt> = flows.iter().map(|flow| filled(&pool, &frame(*flow, odd(*flow)))).collect();
+                if interface != 3 {
+                    rig.look(Point::Rx, interface, &vector);
+                }
+                inside.extend(flows.into_iter().zip(vector).map(|(flow, packet)| (flow, interface != 3, packet)));
+                // Some are dropped before the next vector comes, whose packets get their chunks.
+                if draw(2) == 0 {
+                    for _ in 0..draw(20).min(inside.len()) {
+                        let (flow, metered, packet) = inside.swap_remove(draw(inside.len() as u64));
+                        rig.goes(Whither::Dropped(DropReason::Urpf), std::slice::from_ref(&packet));
+                        if metered {
+                            expected.add(flow, 0, 140);
+                        }
+                    }
+                }
+            }
+            if !in_order {
+                (1..inside.len()).rev().for_each(|last| inside.swap(last, draw(last as u64 + 1)));
+            }
+            let mut inside = VecDeque::from(inside);
+            while !inside.is_empty() {
+                let run = 1 + draw(if in_order { 300 } else { 40 }).min(inside.len() - 1);
+                let (mut flows, mut packets) = (Vec::new(), Vec::new());
+                for (flow, metered, packet) in inside.drain(..run) {
+                    flows.push((flow, metered));
+                    packets.push(packet);
+                }
+                match draw(if in_order { 3 } else { 8 }) {
+                    0..4 => {
+                        let output = 7 + draw(2) as u32;
+                        rig.goes(Whither::Out(output), &packets);
+                        // A driver takes some of them.
+                        let sent = if draw(4) == 0 { draw(run as u64 + 1) } else { run };
+                        for (place, (flow, metered)) in flows.iter().enumerate() {
+                            if place >= sent {
+                                rig.goes(Whither::Dropped(DropReason::TxFull), &packets[place..=place]);
+                            }
+                            if *metered {
+                                expected.add(*flow, output, if place < sent { 0 } else { 143 });
+                            }
+                        }
+                    }
+                    4 => {
+                        let reason = REASONS[draw(4)];
+                        rig.goes(Whither::Dropped(reason), &packets);
+                        for (flow, _) in flows.iter().filter(|(_, metered)| *metered) {
+                            expected.add(*flow, 0, forwarding_status(reason));
+                        }
+                    }
+                    5 => {
+                        rig.goes(Whither::Kept, &packets);
+                        flows.iter().filter(|(_, metered)| *metered).for_each(|(flow, _)| expected.add(*flow, 0, FOR_US));
+                    }
+                    6 => {
+                        rig.goes(Whither::Held, &packets);
+                        for ((flow, metered), mut packet) in flows.into_iter().zip(packets) {
+                            packet.set_flags(Flags::HELD);
+                            if metered {
+                                waiting.push_back((flow, packet));
+                            }
+                        }
+                    }
+                    // It became an answer.
+                    _ => {
+                        packets.iter_mut().for_each(|packet| packet.set_flags(Flags::ORIGINATED));
+                        rig.goes(Whither::Out(7), &packets);
+                        flows.iter().filter(|(_, metered)| *metered).for_each(|(flow, _)| expected.add(*flow, 0, FOR_US));
+                    }
+                }
+            }
+            // Some of those that wait go on, mostly in a later turn.
+            for _ in 0..draw(30).min(waiting.len()) {
+                let Some((flow, packet)) = waiting.pop_front() else { break };
+                if draw(3) == 0 {
+                    rig.goes(Whither::Dropped(DropReason::HostUnreachable), std::slice::from_ref(&packet));
+                    expected.add(flow, 0, 132);
+                } else {
+                    rig.goes(Whither::Out(8), std::slice::from_ref(&packet));
+                    expected.add(flow, 8, 0);
+                }
+            }
+            assert_eq!(rig.turn_over(), !waiting.is_empty(), "seed {seed}, turn {turn}");
+            assert_eq!(rig.control.counters().waiting.get(), waiting.len() as u64);
+        }
+        // What still waits at the end waits for a next hop.
+        waiting.iter().for_each(|(flow, _)| expected.add(*flow, 0, 194));
+        let metered = expected.0.values().sum::<u64>();
+        assert_eq!(rig.flush(), expected.0, "seed {seed}");
+        assert_eq!(rig.counts.packets.get(), metered);
+    }
+}
+
+#[test]
+fn what_leaves_says_what_it_came_in_by() {
+    let pool = Pool::new(PoolConfig { chunks: 64, hugepages: Hugepages::Off }).unwrap();
+    let mut rig = Rig::new(&["5-tuple", "flowDirection", "forwardingStatus"], 1);
+    let mut packets: Vec<Pkt> = (0..4).map(|flow| filled(&pool, &frame(flow, 17))).collect();
+    packets.iter_mut().for_each(|packet| packet.set_interface(3));
+    packets[3].set_flags(Flags::ORIGINATED);
+    rig.look(Point::Tx, 5, &packets);
+    rig.goes(Whither::Out(5), &packets);
+    rig.goes(Whither::Dropped(DropReason::TxFull), &packets[2..3]);
+    rig.turn_over();
+    assert_eq!(rig.flush(), [((0, true, 5, 0), 1), ((1, true, 5, 0), 1), ((2, true, 5, 143), 1), ((3, true, 5, 0), 1)].into());
+}
+
+#[test]
+fn fate_is_no_key_when_the_set_does_not_say_so() {
+    let pool = Pool::new(PoolConfig { chunks: 64, hugepages: Hugepages::Off }).unwrap();
+    let mut rig = Rig::new(&["sourceIPv4Address", "packetDeltaCount"], 1);
+    let packets: Vec<Pkt> = (0..6).map(|_| filled(&pool, &frame(9, 17))).collect();
+    rig.look(Point::Rx, 1, &packets);
+    rig.goes(Whither::Out(7), &packets[..2]);
+    rig.goes(Whither::Dropped(DropReason::NoRoute), &packets[2..4]);
+    rig.goes(Whither::Kept, &packets[4..5]);
+    rig.turn_over();
+    assert_eq!(rig.flush(), [((9, false, 0, 0), 6)].into());
+}
+
+/// One in four, also where few of many that leave were chosen; what was passed over is counted.
+#[test]
+fn sampled_packets_have_their_fates_too() {
+    let pool = Pool::new(PoolConfig { chunks: 1024, hugepages: Hugepages::Off }).unwrap();
+    for rate in [4, 50] {
+        let mut rig = Rig::new(&["5-tuple", "forwardingStatus"], rate);
+        let packets: Vec<Pkt> = (0..256).map(|flow| filled(&pool, &frame(flow % 2, 17))).collect();
+        for _ in 0..400 {
+            rig.look(Point::Rx, 1, &packets);
+            rig.goes(Whither::Out(7), &packets[..200]);
+            rig.goes(Whither::Dropped(DropReason::NoRoute), &packets[200..]);
+            rig.turn_over();
+        }
+        let found = rig.flush();
+        let sum: u64 = found.values().sum();
+        assert!(common::within_four_sigma(sum, 400 * 256, rate), "{sum}");
+        assert_eq!(sum + rig.control.counters().passed_over.get(), 400 * 256);
+        assert_eq!(found.len(), 4, "{found:?}");
+        let dropped: u64 = found.iter().filter(|((.., status), _)| *status == 131).map(|(_, count)| count).sum();
+        assert!(common::within_four_sigma(dropped, 400 * 56, rate), "{dropped} of {sum}");
+    }
+}
+
+/// Without a table packets are ignored, counted; a table that is replaced is emptied first.
+#[test]
+fn tables_come_and_go() {
+    let pool = Pool::new(PoolConfig { chunks: 64, hugepages: Hugepages::Off }).unwrap();
+    let mut rig = Rig::new(&["5-tuple"], 1);
+    let packets: Vec<Pkt> = (0..10).map(|flow| filled(&pool, &frame(flow, 17))).collect();
+    let pass = |rig: &mut Rig| {
+        rig.look(Point::Rx, 1, &packets);
+        rig.goes(Whither::Out(7), &packets);
+        rig.turn_over();
+    };
+    pass(&mut rig);
+    let (table, ring) = Table::new(Settings { flows: 1024, ring: 1024, ..Settings::default() }, 4);
+    rig.control.give(Some(Box::new(table)));
+    rig.tick();
+    rig.tick();
+    assert_eq!(rig.control.tidy(), 1, "the first table is given back, empty");
+    let first = std::mem::replace(&mut rig.ring, ring);
+    assert_eq!(first.len(), 10);
+    pass(&mut rig);
+    rig.control.give(None);
+    rig.tick();
+    pass(&mut rig);
+    assert_eq!((rig.control.counters().ignored_packets.get(), rig.ring.len()), (10, 10));
+    assert!(rig.flush().values().all(|count| *count == 1));
+}

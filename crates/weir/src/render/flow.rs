@@ -1,0 +1,227 @@
+//! The flow meter: what it counts, where its records go, and flows that are under way.
+
+use weir_api::{FlowEntry, FlowLoad, FlowWorker, Flows, Ipfix, IpfixCollector};
+
+use super::{Cell, Column, Screen, Style, Table, harmless};
+
+/// `show flow`: settings, then a table each of interfaces and workers, then the exporter.
+pub(crate) fn summary(reply: &Ipfix, screen: &Screen) -> String {
+    let settings = &reply.settings;
+    let sampling = if settings.sampling_rate <= 1 { "every packet".to_owned() } else { format!("1 in {}", settings.sampling_rate) };
+    let biflow = if settings.biflow { ", both directions in one record" } else { "" };
+    let mut text = format!(
+        "timeouts          active {} s, idle {} s\ntable             {} flows a worker\nmetered           {sampling}{biflow}\ndomain            {}, templates every {} s\n",
+        settings.active_timeout, settings.idle_timeout, settings.flows, settings.domain, settings.template_interval
+    );
+    for table in [interfaces(reply), workers(reply), ends(reply), losses(reply)] {
+        if !table.is_empty() {
+            text += &format!("\n{}", table.draw(screen));
+        }
+    }
+    text + &exporter(reply, screen)
+}
+
+fn interfaces(reply: &Ipfix) -> Table {
+    let mut table = Table::new([Column::long("Interface"), Column::number("Idx"), Column::text("Direction"), Column::text("Records")]);
+    for interface in &reply.interfaces {
+        table.row([
+            Cell::from(&interface.interface),
+            interface.index.into(),
+            interface.direction.to_string().into(),
+            Cell::from(&interface.records),
+        ]);
+    }
+    table
+}
+
+fn workers(reply: &Ipfix) -> Table {
+    let mut table = Table::new([
+        Column::number("Worker"),
+        Column::number("Resident"),
+        Column::number("Begun"),
+        Column::number("Packets"),
+        Column::number("Octets"),
+        Column::number("Exported"),
+        Column::number("Unexported"),
+    ]);
+    for it in &reply.workers {
+        let style = if it.unexported.flows == 0 { Style::Plain } else { Style::Warning };
+        table.row([
+            Cell::from(it.worker),
+            it.resident.into(),
+            it.begun.into(),
+            it.metered_packets.into(),
+            it.metered_octets.into(),
+            it.exported.flows.into(),
+            Cell::styled(it.unexported.flows, style),
+        ]);
+    }
+    table
+}
+
+/// Why flows ended.
+fn ends(reply: &Ipfix) -> Table {
+    let mut table = Table::new([
+        Column::number("Worker"),
+        Column::number("Idle"),
+        Column::number("Active"),
+        Column::number("End"),
+        Column::number("Forced"),
+        Column::number("Resources"),
+    ]);
+    for it in reply.workers.iter().filter(|it| it.exported.flows > 0) {
+        table.row([
+            Cell::from(it.worker),
+            it.ended_idle.into(),
+            it.ended_active.into(),
+            it.ended_seen.into(),
+            it.ended_forced.into(),
+            it.ended_resources.into(),
+        ]);
+    }
+    table
+}
+
+/// What was not metered; shown when there is any.
+fn losses(reply: &Ipfix) -> Table {
+    let mut table =
+        Table::new([Column::number("Worker"), Column::number("Ignored"), Column::number("Passed over"), Column::number("Waiting")]);
+    let any = |it: &&FlowWorker| it.ignored_packets + it.passed_over + it.waiting > 0;
+    for it in reply.workers.iter().filter(any) {
+        table.row([Cell::from(it.worker), it.ignored_packets.into(), it.passed_over.into(), it.waiting.into()]);
+    }
+    table
+}
+
+/// `show flow exporter`.
+pub(crate) fn exporter(reply: &Ipfix, screen: &Screen) -> String {
+    let FlowLoad { flows, packets, octets } = reply.taken;
+    let mut text = format!("\nexporter          {flows} records taken of {packets} packets and {octets} octets\n");
+    text += &format!("oldest record     {} ms\n", reply.oldest_ms);
+    let mut table = Table::new([
+        Column::text("Collector"),
+        Column::text("State"),
+        Column::number("Messages"),
+        Column::number("Sent"),
+        Column::number("Not sent"),
+        Column::number("Left out"),
+        Column::number("Queued"),
+        Column::number("Errors"),
+    ]);
+    for it in &reply.collectors {
+        let bad = |count: u64| Cell::styled(count, if count == 0 { Style::Plain } else { Style::Bad });
+        table.row([
+            Cell::from(place(it)),
+            Cell::from(if it.connected { "up" } else { "down" }.to_owned()),
+            it.messages.into(),
+            it.sent.flows.into(),
+            bad(it.not_sent.flows),
+            it.left_out.flows.into(),
+            it.queued.into(),
+            bad(it.errors),
+        ]);
+    }
+    if !table.is_empty() {
+        text += &format!("\n{}", table.draw(screen));
+    }
+    for it in &reply.collectors {
+        if let Some(error) = &it.last_error {
+            text += &format!("\n{}: {}\n", place(it), harmless(error));
+        }
+    }
+    text
+}
+
+fn place(collector: &IpfixCollector) -> String {
+    let version = if collector.version == "ipfix" { "" } else { " netflow9" };
+    format!("{} {}{version}", harmless(&collector.transport), std::net::SocketAddr::new(collector.address, collector.port))
+}
+
+/// `show flow template`.
+pub(crate) fn templates(reply: &Ipfix, _screen: &Screen) -> String {
+    let mut text = String::new();
+    for template in &reply.templates {
+        let (records, kind) = (harmless(&template.records), harmless(&template.kind));
+        text += &format!("{} {records} {kind}, {} octets\n", template.id, template.octets);
+        for element in &template.elements {
+            text += &format!("    {}\n", harmless(element));
+        }
+    }
+    if text.is_empty() { "no record set is in use\n".to_owned() } else { text }
+}
+
+/// `show flow table` and `show flow top`.
+pub(crate) fn flows(reply: &Flows, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::long("Source"),
+        Column::long("Destination"),
+        Column::text("Proto"),
+        Column::text("In"),
+        Column::text("Out"),
+        Column::number("Packets"),
+        Column::number("Octets"),
+        Column::number("Seconds"),
+        Column::text("Remarks"),
+    ]);
+    for flow in &reply.flows {
+        let seconds = flow.end.unix_ms().saturating_sub(flow.start.unix_ms()) as f64 / 1e3;
+        let name = |name: &Option<String>| Cell::from(name.clone().unwrap_or_else(|| "-".to_owned()));
+        table.row([
+            Cell::from(end(&flow.source, flow.source_port, flow)),
+            Cell::from(end(&flow.destination, flow.destination_port, flow)),
+            Cell::from(protocol(flow)),
+            name(&flow.input),
+            name(&flow.output),
+            flow.packets.into(),
+            flow.octets.into(),
+            Cell::from(format!("{seconds:.3}")),
+            Cell::from(remarks(flow)),
+        ]);
+    }
+    let mut text = table.draw(screen);
+    let shown = reply.flows.len() as u64;
+    if shown < reply.matched {
+        text += &format!("\n{shown} of {} flows\n", reply.matched);
+    }
+    text
+}
+
+fn end(address: &str, port: Option<u16>, flow: &FlowEntry) -> String {
+    let has_ports = !matches!(flow.protocol, None | Some(1 | 58));
+    match port.filter(|_| has_ports) {
+        Some(port) if address.contains(':') => format!("[{}]:{port}", harmless(address)),
+        Some(port) => format!("{}:{port}", harmless(address)),
+        None => harmless(address),
+    }
+}
+
+fn protocol(flow: &FlowEntry) -> String {
+    match (flow.protocol, flow.ethertype) {
+        (Some(6), _) => "tcp".to_owned(),
+        (Some(17), _) => "udp".to_owned(),
+        (Some(1), _) => "icmp".to_owned(),
+        (Some(58), _) => "icmp6".to_owned(),
+        (Some(other), _) => other.to_string(),
+        (None, Some(ethertype)) => format!("{ethertype:04x}"),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+fn remarks(flow: &FlowEntry) -> String {
+    let mut remarks = Vec::new();
+    match flow.forwarding_status {
+        64..128 => {}
+        128..192 => remarks.push(format!("dropped ({})", flow.forwarding_status)),
+        status => remarks.push(format!("consumed ({status})")),
+    }
+    if flow.direction == weir_api::SflowDirection::Tx {
+        remarks.push("leaving".to_owned());
+    }
+    remarks.extend(flow.vlan.map(|vlan| match flow.customer_vlan {
+        Some(customer) => format!("vlan {vlan}.{customer}"),
+        None => format!("vlan {vlan}"),
+    }));
+    remarks.extend(flow.label.map(|label| format!("label {label}")));
+    remarks.extend(flow.next_hop.map(|next_hop| format!("via {next_hop}")));
+    remarks.join(", ")
+}
