@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cache::{Cache, Cache4, Cache6, Packed};
+use crate::cache::{Asker4, Cache, Cache4, Cache6, Packed};
 use crate::family::{Family, NONE, Shape, V4, V6};
 use crate::grow::{LIMITS, Limits, grow};
 use crate::key::{Key4, Key6, LATER_FRAGMENT, ODD, Words};
@@ -136,6 +136,12 @@ impl Acl {
     /// As [`Acl::classify4_batch`], with what was answered lately at hand.
     pub fn classify4_cached(&self, cache: &mut Cache4, keys: &[Key4], rules: &mut [RuleIndex]) {
         weir_cpu::dispatch(Cached { tables: &self.v4, identity: self.identity, cache: &mut cache.0, keys, rules });
+    }
+
+    /// Asks only for what was answered lately, in steps.
+    #[must_use]
+    pub fn asker4<'a>(&self, cache: &'a mut Cache4) -> Asker4<'a> {
+        Asker4::new(cache, self.identity)
     }
 
     /// As [`Acl::classify6_batch`], with what was answered lately at hand.

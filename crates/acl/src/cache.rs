@@ -10,7 +10,7 @@
 
 use crate::acl::{Identity, NO_RULE, RuleIndex};
 use crate::family::Family;
-use crate::key::Words;
+use crate::key::{Key4, Words};
 use crate::table::CHUNK;
 
 /// Bits of the protocol's word that are left for the list's number, and where they begin.
@@ -44,16 +44,22 @@ struct Set<const W: usize, const WAYS: usize> {
 impl<const W: usize, const WAYS: usize> Set<W, WAYS> {
     const EMPTY: Self = Set { keys: [[0; W]; WAYS], rules: [0; WAYS], turn: 0 };
 
-    /// Whether there is an answer for a key, and which.
+    /// The answer for a key, if there is one. Without choices: which of the ways it is nobody could foresee, and a wrong guess
+    /// of the processor costs more than the rest of it.
     #[inline(always)]
-    fn find(&self, key: &[u64; W]) -> (bool, RuleIndex) {
-        let (mut found, mut rule) = (false, 0);
-        for (kept, answer) in self.keys.iter().zip(self.rules) {
-            let same = kept.iter().zip(key).fold(0, |differs, (kept, word)| differs | kept ^ word) == 0;
-            found |= same;
-            rule = if same { answer } else { rule };
+    fn find(&self, key: &[u64; W]) -> Option<RuleIndex> {
+        let (mut least, mut place) = (u64::MAX, 0);
+        for (way, kept) in self.keys.iter().enumerate() {
+            let differs = kept.iter().zip(key).fold(0, |differs, (kept, word)| differs | kept ^ word);
+            least = least.min(differs);
+            place |= way * usize::from(differs == 0);
         }
-        (found, rule)
+        if least == 0 { self.rules.get(place).copied() } else { None }
+    }
+
+    /// Whether an answer could be kept without another being forgotten.
+    fn has_room(&self) -> bool {
+        self.keys.iter().any(|kept| kept[W - 1] >> (32 + TAG_SHIFT) == 0)
     }
 
     /// Keeps an answer: where there is room; else seldom. Of five flows that share a set for three, three
@@ -82,7 +88,9 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
     fn new(flows: usize, seed: u64) -> Self {
         // Twice the room, so that few sets are overfull.
         let sets = (flows.clamp(1, MOST) * 2).div_ceil(WAYS).next_power_of_two();
-        Cache { sets: vec![Set::EMPTY; sets].into_boxed_slice(), seed, epoch: 0 }
+        let sets = vec![Set::EMPTY; sets].into_boxed_slice();
+        weir_cpu::prefer_hugepages(&sets, true);
+        Cache { sets, seed, epoch: 0 }
     }
 
     /// The set of a key: multiplications that stir two words into one.
@@ -97,6 +105,14 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
         odd.iter().fold(sum, |sum, word| stir(sum, *word)) as usize & (self.sets.len() - 1)
     }
 
+    /// Forgets everything when lists' numbers have begun anew since.
+    fn renew(&mut self, identity: Identity) {
+        if self.epoch != identity.epoch {
+            self.sets.fill(Set::EMPTY);
+            self.epoch = identity.epoch;
+        }
+    }
+
     /// Answers a chunk of keys, and searches for those that are not known with `search`.
     #[inline(always)]
     pub(crate) fn answer<F: Family<Key: Packed<W>>>(
@@ -106,10 +122,7 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
         rules: &mut [RuleIndex],
         search: impl Fn(&[F::Key], &mut [RuleIndex]),
     ) {
-        if self.epoch != identity.epoch {
-            self.sets.fill(Set::EMPTY);
-            self.epoch = identity.epoch;
-        }
+        self.renew(identity);
         let tag = tag(identity);
         let packed = |key: &F::Key| {
             let mut key = key.packed();
@@ -126,11 +139,10 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
         let mut unknown = [0u8; CHUNK];
         let mut misses = 0;
         for (who, ((key, place), rule)) in keys.iter().zip(&places).zip(rules.iter_mut()).enumerate() {
-            let Some(set) = self.sets.get(*place as usize) else { return };
-            let (found, known) = set.find(&packed(key));
-            *rule = known;
+            let found = self.find(*place as usize, &packed(key));
+            *rule = found.unwrap_or(NO_RULE);
             unknown[misses % CHUNK] = who as u8;
-            misses += usize::from(!found);
+            misses += usize::from(found.is_none());
         }
         if misses > 0 {
             self.learn::<F>(unknown.get(..misses).unwrap_or_default(), keys, &places, tag, rules, search);
@@ -157,11 +169,36 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
         }
         for ((who, key), rule) in unknown.iter().zip(&asked).zip(found) {
             let who = usize::from(*who);
-            let (Some(place), Some(set)) = (rules.get_mut(who), self.sets.get_mut(places[who % CHUNK] as usize)) else { return };
-            *place = rule;
+            if let Some(place) = rules.get_mut(who) {
+                *place = rule;
+            }
             let mut key = key.packed();
             key[W - 1] |= tag;
-            set.keep(&key, rule);
+            self.keep(places[who % CHUNK] as usize, &key, rule);
+        }
+    }
+
+    /// The answer for a key whose set this is.
+    #[inline(always)]
+    fn find(&self, place: usize, key: &[u64; W]) -> Option<RuleIndex> {
+        match self.sets.get(place)?.find(key) {
+            None => self.find_beside(place, key),
+            found => found,
+        }
+    }
+
+    /// The same where a full set has put it: into the set beside.
+    #[inline(never)]
+    fn find_beside(&self, place: usize, key: &[u64; W]) -> Option<RuleIndex> {
+        self.sets.get(place ^ 1)?.find(key)
+    }
+
+    /// Keeps an answer in its set, or in the one beside while only that has room.
+    fn keep(&mut self, place: usize, key: &[u64; W], rule: RuleIndex) {
+        let has_room = |place: usize| self.sets.get(place).is_some_and(Set::has_room);
+        let place = if !has_room(place) && has_room(place ^ 1) { place ^ 1 } else { place };
+        if let Some(set) = self.sets.get_mut(place) {
+            set.keep(key, rule);
         }
     }
 
@@ -184,6 +221,78 @@ impl Cache4 {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.bytes()
+    }
+}
+
+/// A cache asked about one list in two steps, for who has other work for the time that memory takes: first, where an
+/// answer would be; then, whether it is there.
+#[derive(Clone, Copy)]
+pub struct Asker4<'a> {
+    cache: &'a Cache<2, 3>,
+    tag: u64,
+}
+
+/// What is asked for, between the two steps. The default is known to nobody.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked4 {
+    words: [u64; 2],
+    place: u32,
+}
+
+impl Asked4 {
+    /// Whether nothing is asked for.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.words[1] == 0
+    }
+
+    /// The key's destination, as a number.
+    #[inline(always)]
+    #[must_use]
+    pub const fn destination(&self) -> u32 {
+        (self.words[0] >> 32) as u32
+    }
+
+    /// The key.
+    #[must_use]
+    pub const fn key(&self) -> Key4 {
+        let [addresses, rest] = self.words;
+        let protocol = (rest >> 32) as u32 & ((1 << TAG_SHIFT) - 1);
+        Key4 { words: [addresses as u32, (addresses >> 32) as u32, rest as u32, protocol] }
+    }
+}
+
+impl<'a> Asker4<'a> {
+    pub(crate) fn new(cache: &'a mut Cache4, identity: Identity) -> Asker4<'a> {
+        cache.0.renew(identity);
+        Asker4 { cache: &cache.0, tag: tag(identity) }
+    }
+
+    /// The first step: asks the processor's cache for the place of the answer.
+    #[inline(always)]
+    #[must_use]
+    pub fn ask(self, key: &Key4) -> Asked4 {
+        let [addresses, rest] = key.packed();
+        let words = [addresses, rest | self.tag];
+        let place = self.cache.place(&words);
+        if let Some(set) = self.cache.sets.get(place) {
+            weir_cpu::prefetch(set);
+        }
+        Asked4 { words, place: place as u32 }
+    }
+
+    /// The second step; `None` when the key was not met lately.
+    #[inline(always)]
+    #[must_use]
+    pub fn known(self, asked: &Asked4) -> Option<RuleIndex> {
+        self.cache.find(asked.place as usize, &asked.words)
+    }
+}
+
+impl std::fmt::Debug for Asker4<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Asker4").field("tag", &self.tag).finish_non_exhaustive()
     }
 }
 

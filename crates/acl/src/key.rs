@@ -66,6 +66,14 @@ pub struct Key4 {
     pub(crate) words: [u32; 4],
 }
 
+/// The protocols that most packets are of. A table, since a processor cannot foresee which of them is next.
+static USUAL: [bool; 256] = {
+    let mut usual = [false; 256];
+    usual[IpProtocol::TCP.0 as usize] = true;
+    usual[IpProtocol::UDP.0 as usize] = true;
+    usual
+};
+
 impl Key4 {
     /// A key of these fields.
     #[inline(always)]
@@ -73,6 +81,14 @@ impl Key4 {
     pub const fn new(source: u32, destination: u32, protocol: IpProtocol, upper: Upper) -> Key4 {
         let (ports, protocol) = upper.words(protocol);
         Key4 { words: [source, destination, ports, protocol] }
+    }
+
+    /// A key of fields that were read already, `ports` being the four bytes behind the header; `None` for any
+    /// protocol but those which most packets are of.
+    #[inline(always)]
+    #[must_use]
+    pub const fn usual(source: u32, destination: u32, protocol: IpProtocol, ports: u32) -> Option<Key4> {
+        if USUAL[protocol.0 as usize] { Some(Key4 { words: [source, destination, ports, protocol.0 as u32] }) } else { None }
     }
 
     /// Where the packet comes from.

@@ -35,6 +35,6 @@ pub mod synthetic;
 mod table;
 
 pub use acl::{Acl, BuildError, Facts, MAX_RULES, NO_RULE, RuleIndex};
-pub use cache::{Cache4, Cache6};
+pub use cache::{Asked4, Asker4, Cache4, Cache6};
 pub use key::{Key4, Key6, Upper};
 pub use rule::{Action, Addresses, Payload, Rule};

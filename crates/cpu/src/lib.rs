@@ -5,7 +5,7 @@
 //!   change anything.
 //! * [`less_than`]: a number compared with sixteen others at once.
 //! * [`dispatch`]: runs a piece of work compiled for the best instruction set this machine has,
-//!   chosen once at start. The binary itself stays at the x86-64 baseline.
+//!   chosen once at start. The binary itself stays at the x86-64 baseline. [`apart`] does so in a function of its own.
 //! * [`pin_to`]: ties the calling thread to one core.
 //! * [`prefer_hugepages`]: asks for memory to lie on large pages.
 //! * [`numa`]: which memory is near.
@@ -236,6 +236,31 @@ fn run_v3<T: Task>(task: T) -> T::Output {
     task.run()
 }
 
+/// As [`dispatch`], in a function of its own: for a loop that shall have the processor's registers for itself, whatever
+/// else its caller does.
+#[inline(always)]
+pub fn apart<T: Task>(task: T) -> T::Output {
+    #[cfg(target_arch = "x86_64")]
+    if level() == Level::V3 {
+        #[expect(unsafe_code, reason = "calling a function with more target features than the caller")]
+        // SAFETY: `level()` returns V3 only after every feature that `apart_v3` enables was detected.
+        return unsafe { apart_v3(task) };
+    }
+    apart_baseline(task)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+#[target_feature(enable = "avx2,bmi1,bmi2,fma,lzcnt,movbe,popcnt")]
+fn apart_v3<T: Task>(task: T) -> T::Output {
+    task.run()
+}
+
+#[inline(never)]
+fn apart_baseline<T: Task>(task: T) -> T::Output {
+    task.run()
+}
+
 /// Ties the calling thread to `core`.
 ///
 /// # Errors
@@ -309,6 +334,7 @@ mod tests {
     fn dispatch_gives_what_the_task_gives() {
         let numbers: Vec<u32> = (0..1000).collect();
         assert_eq!(dispatch(Sum(&numbers)), 499_500);
+        assert_eq!(apart(Sum(&numbers)), 499_500);
     }
 
     #[test]

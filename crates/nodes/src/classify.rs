@@ -8,7 +8,7 @@
 //! The caches are made with the first packet that meets a list, once a worker, so that a router without
 //! lists does not pay for them in memory.
 
-use weir_acl::{Cache4, Cache6, Key4, Key6, NO_RULE, RuleIndex, Upper};
+use weir_acl::{Asker4, Cache4, Cache6, Key4, Key6, NO_RULE, RuleIndex, Upper};
 use weir_buf::{Pkt, VECTOR};
 use weir_wire::{EtherType, EthernetHeader, IpProtocol};
 
@@ -63,6 +63,47 @@ impl<K: Default + Copy> Batch<K> {
     fn answers(&self) -> impl Iterator<Item = (usize, RuleIndex)> + '_ {
         let len = self.len.min(VECTOR);
         self.places[..len].iter().zip(&self.rules[..len]).map(|(&place, &rule)| (place as usize, rule))
+    }
+}
+
+/// What eth-input's pass knows of the flows of interfaces with lists: what was answered lately, and the packets of a vector
+/// about which nothing was.
+pub(crate) struct Flows {
+    cache: Cache4,
+    unknown: Batch<Key4>,
+}
+
+impl Flows {
+    #[cold]
+    pub(crate) fn new(worker: usize) -> Flows {
+        Flows { cache: Cache4::new(FLOWS, seed(worker)), unknown: Batch::new() }
+    }
+
+    /// For a vector's packets: the one to ask, and the packets that it knows nothing of.
+    pub(crate) fn begin(&mut self, filter: &Filter) -> (Asker4<'_>, Unknown<'_>) {
+        self.unknown.len = 0;
+        (filter.list.acl().asker4(&mut self.cache), Unknown(&mut self.unknown))
+    }
+
+    /// Asks the list for what was not known: places, keys and rules.
+    pub(crate) fn learn(&mut self, filter: &Filter) -> impl Iterator<Item = (usize, Key4, RuleIndex)> + '_ {
+        let (keys, rules) = self.unknown.asked();
+        filter.list.acl().classify4_cached(&mut self.cache, keys, rules);
+        self.unknown.answers().zip(&*self.unknown.keys).map(|((place, rule), key)| (place, *key, rule))
+    }
+}
+
+/// The packets of a vector whose flows are not known.
+pub(crate) struct Unknown<'a>(&'a mut Batch<Key4>);
+
+impl Unknown<'_> {
+    #[inline(never)]
+    pub(crate) fn note(&mut self, place: usize, key: Key4) {
+        self.0.push(key, place);
+    }
+
+    pub(crate) fn any(&self) -> bool {
+        self.0.len > 0
     }
 }
 
@@ -135,7 +176,10 @@ fn came_by_no_router(packet: &Pkt, l3: impl Fn(&Pkt) -> Option<usize>) -> bool {
 /// Caches under seeds that nobody outside can know.
 #[cold]
 fn new_caches(worker: usize) -> (Cache4, Cache6) {
+    (Cache4::new(FLOWS, seed(worker)), Cache6::new(FLOWS / 4, seed(worker)))
+}
+
+fn seed(worker: usize) -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    let random = RandomState::new();
-    (Cache4::new(FLOWS, random.hash_one(worker)), Cache6::new(FLOWS / 4, random.hash_one(!worker)))
+    RandomState::new().hash_one(worker)
 }

@@ -47,6 +47,80 @@ pub(crate) fn work(packets: &mut [Pkt], work: &mut impl Work) {
     }
 }
 
+/// As [`work`], in a function of its own: whatever else a node's function does costs its loops registers.
+#[inline(always)]
+pub(crate) fn work_apart(packets: &mut [Pkt], work: &mut impl Work) {
+    weir_cpu::apart(Apart { packets, work });
+}
+
+struct Apart<'a, W> {
+    packets: &'a mut [Pkt],
+    work: &'a mut W,
+}
+
+impl<W: Work> weir_cpu::Task for Apart<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        work(self.packets, self.work);
+    }
+}
+
+/// How many packets ahead memory is asked for what a packet needs.
+const EARLY: usize = 16;
+
+/// What is done to each packet of a vector, for which memory is asked for something some packets earlier.
+pub(crate) trait Foresight {
+    /// What is known from then on.
+    type Asked: Copy + Default;
+    /// Asks; of the packet nothing is known yet.
+    fn ask(&self, packet: &Pkt) -> Self::Asked;
+    /// Told the packet's place in the vector and what was asked.
+    fn one(&mut self, place: usize, packet: &mut Pkt, asked: Self::Asked);
+}
+
+/// As [`work_apart`].
+#[inline(always)]
+pub(crate) fn foreseen<F: Foresight>(packets: &mut [Pkt], work: &mut F) {
+    weir_cpu::apart(Foreseen { packets, work });
+}
+
+struct Foreseen<'a, F> {
+    packets: &'a mut [Pkt],
+    work: &'a mut F,
+}
+
+impl<F: Foresight> weir_cpu::Task for Foreseen<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        run_foreseen(self.packets, self.work);
+    }
+}
+
+#[inline(always)]
+fn run_foreseen<F: Foresight>(packets: &mut [Pkt], work: &mut F) {
+    let mut asked = [F::Asked::default(); EARLY];
+    packets.iter().take(EARLY + AHEAD).for_each(Pkt::prefetch);
+    for (asked, packet) in asked.iter_mut().zip(&*packets) {
+        *asked = work.ask(packet);
+    }
+    for place in 0..packets.len() {
+        let now = asked[place % EARLY];
+        if let Some(soon) = packets.get(place + EARLY) {
+            asked[place % EARLY] = work.ask(soon);
+        }
+        if let Some(later) = packets.get(place + EARLY + AHEAD) {
+            later.prefetch();
+        }
+        if let Some(packet) = packets.get_mut(place) {
+            work.one(place, packet, now);
+        }
+    }
+}
+
 /// Packets that take a step together.
 const BLOCK: usize = 16;
 /// Packets between the first step and the last, at most, and blocks whole.

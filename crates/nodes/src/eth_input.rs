@@ -19,6 +19,7 @@ mod crossed;
 mod forwarded;
 mod labelled;
 mod left;
+mod listed;
 mod shared;
 
 use weir_buf::{Flags, Pkt};
@@ -31,8 +32,10 @@ use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
 use self::bridged::bridged;
 use self::forwarded::{forwarded, forwarded6, straight};
 use self::labelled::{labelled, starts_with_labels};
+use self::listed::{listed, listed_straight};
 use self::shared::shared;
 use crate::bridge::Known;
+use crate::classify::Flows;
 use crate::interface_input::{ARP_INPUT, BOND_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, MPLS_INPUT, NEXTS, past_lists};
 use crate::ip6_straight::Straight6;
 use crate::tagging::change_tags;
@@ -41,7 +44,11 @@ use crate::{Tables, each, ip4_input, ip6_input};
 /// Bytes of an Ethernet header.
 pub(crate) const ETHERNET: usize = 14;
 
-pub(crate) struct EthInput;
+#[derive(Default)]
+pub(crate) struct EthInput {
+    /// Of interfaces with access lists.
+    flows: Option<Flows>,
+}
 
 impl Node<Tables> for EthInput {
     const SPEC: NodeSpec = NodeSpec {
@@ -81,6 +88,7 @@ impl Node<Tables> for EthInput {
             },
             (Input::Routed, None) => match straight(cx, interface) {
                 Some(fib) => forwarded(cx, fib, interface, packets, verdicts),
+                None if let Some(by) = listed_straight(cx, interface) => listed(cx, &mut self.flows, by, interface, packets, verdicts),
                 None => {
                     let station = Station::new(interface.mac);
                     routed(interface, IP4_LOOKUP, |packet| plain_ip4(station, packet), packets, verdicts)

@@ -7,17 +7,36 @@
 
 use std::sync::Arc;
 
-use weir_acl::{Acl, Action, NO_RULE, RuleIndex};
+use weir_acl::{Acl, Action, RuleIndex};
 use weir_ring::counter::Counter;
 
 /// A list, or several one after the other, ready to be asked.
 pub struct FilterList {
     /// The classifier.
     acl: Acl,
-    /// The term of each rule.
-    terms: Box<[u32]>,
-    /// What each term says.
-    actions: Box<[Action]>,
+    /// The judgement of each rule.
+    rules: Box<[Judgement]>,
+    terms: usize,
+}
+
+/// A rule's term, the lowest bit saying whether it permits.
+#[derive(Clone, Copy)]
+struct Judgement(u32);
+
+impl Judgement {
+    fn new(term: usize, action: Action) -> Judgement {
+        Judgement((term as u32) << 1 | u32::from(action == Action::Permit))
+    }
+
+    #[inline(always)]
+    fn term(self) -> usize {
+        self.0 as usize >> 1
+    }
+
+    #[inline(always)]
+    fn permits(self) -> bool {
+        self.0 & 1 != 0
+    }
 }
 
 impl FilterList {
@@ -26,19 +45,19 @@ impl FilterList {
     /// # Errors
     /// As [`Acl::build`].
     pub fn build(terms: impl IntoIterator<Item = (Action, Vec<weir_acl::Rule>)>) -> Result<FilterList, weir_acl::BuildError> {
-        let (mut rules, mut places, mut actions) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut rules, mut judgements, mut count) = (Vec::new(), Vec::new(), 0);
         for (action, of_term) in terms {
-            places.extend(std::iter::repeat_n(actions.len() as u32, of_term.len()));
+            judgements.extend(std::iter::repeat_n(Judgement::new(count, action), of_term.len()));
             rules.extend(of_term);
-            actions.push(action);
+            count += 1;
         }
-        Ok(FilterList { acl: Acl::build(&rules)?, terms: places.into(), actions: actions.into() })
+        Ok(FilterList { acl: Acl::build(&rules)?, rules: judgements.into(), terms: count })
     }
 
     /// How many terms there are.
     #[must_use]
     pub fn terms(&self) -> usize {
-        self.actions.len()
+        self.terms
     }
 
     /// What the classifier costs.
@@ -52,16 +71,11 @@ impl FilterList {
         &self.acl
     }
 
-    /// The term of a rule, the number of terms standing for none, and whether it permits; what no term
-    /// matches is denied.
+    /// What a rule says, or the lack of one: what no term matches is denied, and counted behind the last term.
     #[inline(always)]
-    fn judge(&self, rule: RuleIndex) -> (usize, bool) {
-        let none = (self.actions.len(), false);
-        if rule == NO_RULE {
-            return none;
-        }
-        let Some(&term) = self.terms.get(rule as usize) else { return none };
-        (term as usize, self.actions.get(term as usize) == Some(&Action::Permit))
+    fn judge(&self, rule: RuleIndex) -> Judgement {
+        // No list has a rule of the number that says that there is none.
+        self.rules.get(rule as usize).copied().unwrap_or(Judgement((self.terms as u32) << 1))
     }
 }
 
@@ -73,9 +87,17 @@ impl std::fmt::Debug for FilterList {
 
 /// What a term met in one worker.
 #[derive(Debug, Default)]
-struct Hits {
+pub(crate) struct Hits {
     packets: Counter,
     bytes: Counter,
+}
+
+impl Hits {
+    #[inline(always)]
+    pub(crate) fn count(&self, bytes: usize) {
+        self.packets.add(1);
+        self.bytes.add(bytes as u64);
+    }
 }
 
 /// What the terms of one interface and direction met, a block a worker; behind the last term, what none
@@ -112,11 +134,32 @@ impl Filter {
     /// Counts a packet that met a rule; whether it may go on.
     #[inline(always)]
     pub(crate) fn settle(&self, worker: usize, rule: RuleIndex, bytes: usize) -> bool {
-        let (term, permits) = self.list.judge(rule);
-        if let Some(hits) = self.counters.0.get(worker).and_then(|block| block.get(term)) {
-            hits.packets.add(1);
-            hits.bytes.add(bytes as u64);
+        let judgement = self.list.judge(rule);
+        if let Some(hits) = self.counters.0.get(worker).and_then(|block| block.get(judgement.term())) {
+            hits.count(bytes);
         }
-        permits
+        judgement.permits()
+    }
+
+    /// The same for many packets of one worker, which are counted if they could go on.
+    #[inline(always)]
+    pub(crate) fn at(&self, worker: usize) -> Judge<'_> {
+        Judge { list: &self.list, hits: self.counters.0.get(worker).map_or(&[], |block| block) }
+    }
+}
+
+/// A filter as one worker asks it.
+#[derive(Clone, Copy)]
+pub(crate) struct Judge<'a> {
+    list: &'a FilterList,
+    hits: &'a [Hits],
+}
+
+impl<'a> Judge<'a> {
+    /// Where a packet is to be counted that met a rule, if it may go on.
+    #[inline(always)]
+    pub(crate) fn permits(self, rule: RuleIndex) -> Option<&'a Hits> {
+        let judgement = self.list.judge(rule);
+        if judgement.permits() { self.hits.get(judgement.term()) } else { None }
     }
 }

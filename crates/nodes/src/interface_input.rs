@@ -46,7 +46,7 @@ pub(crate) const MPLS_LOOKUP: Next = Next(7);
 pub(crate) const BOND_INPUT: Next = Next(9);
 /// Not sent to: eth-input tells what it did for it.
 pub(crate) const SUB_INTERFACE_OUTPUT: Next = Next(12);
-const ACL_INPUT: Next = Next(8);
+pub(crate) const ACL_INPUT: Next = Next(8);
 const IP4_URPF: Next = Next(10);
 const IP6_URPF: Next = Next(11);
 

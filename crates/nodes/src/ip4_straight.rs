@@ -6,10 +6,11 @@
 //! turns (`each::staged`), so that some are examined and some rewritten while others' entries come. It takes a packet only if every rule is met;
 //! otherwise the packet is unchanged and goes its way through the nodes, which find out what is odd.
 
+use weir_acl::Key4;
 use weir_buf::Pkt;
 use weir_fib::{Labelled, LargeFib4, NexthopView, SmallFib4};
 use weir_port::interface::{Feature, Features};
-use weir_wire::{EthernetHeader, Ipv4Header, MacAddr, checksum};
+use weir_wire::{EthernetHeader, IpProtocol, Ipv4Header, MacAddr, checksum};
 
 use crate::{ip4_input, ip4_rewrite, mpls};
 
@@ -20,7 +21,12 @@ const PLAIN: usize = ETHERNET + Ipv4Header::LEN;
 
 /// Whether nothing on an interface stands between receipt and lookup.
 pub(crate) fn is_open(features: Features) -> bool {
-    ![Feature::AclIn, Feature::Urpf, Feature::Policer].into_iter().any(|feature| features.has(feature))
+    !features.has(Feature::AclIn) && is_open_but_for_lists(features)
+}
+
+/// Whether nothing does but access lists, if any.
+pub(crate) fn is_open_but_for_lists(features: Features) -> bool {
+    ![Feature::Urpf, Feature::Policer].into_iter().any(|feature| features.has(feature))
 }
 
 /// What a pass over one interface's packets compares with, and where they may leave.
@@ -30,6 +36,12 @@ pub(crate) struct Straight<'a> {
     station: u64,
     nexthops: NexthopView<'a>,
 }
+
+/// Bytes of both ports.
+const PORTS: usize = 4;
+
+/// Where a fragment belongs (RFC 791 section 3.1), in little-endian order.
+const FRAGMENT_OFFSET: u64 = 0xff1f;
 
 /// EtherType 0x0800, version 4 and five words of header, as bytes 12 to 14 of a frame in little-endian order.
 const IP4_PLAIN: u64 = 0x45_0008;
@@ -44,12 +56,45 @@ struct Plain {
     hops: u32,
 }
 
+/// A table in which packets are looked up in two steps.
+pub(crate) trait Table: Copy {
+    /// Asks memory for what the second step needs.
+    fn first(self, destination: u32) -> u32;
+    /// Told what the first gave; the group.
+    fn last(self, destination: u32, first: u32) -> u32;
+}
+
+impl Table for LargeFib4<'_> {
+    #[inline(always)]
+    fn first(self, destination: u32) -> u32 {
+        LargeFib4::first(self, destination)
+    }
+
+    #[inline(always)]
+    fn last(self, destination: u32, first: u32) -> u32 {
+        LargeFib4::last(self, destination, first)
+    }
+}
+
+/// It is in the cache: one step does.
+impl Table for SmallFib4<'_> {
+    #[inline(always)]
+    fn first(self, _destination: u32) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    fn last(self, destination: u32, _first: u32) -> u32 {
+        self.lookup(destination)
+    }
+}
+
 /// A packet of a large table between the steps of its lookup. What is not plain has destination 0, which no
 /// plain packet has.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Way {
-    destination: u32,
-    first: u32,
+    pub(crate) destination: u32,
+    pub(crate) first: u32,
 }
 
 impl<'a> Straight<'a> {
@@ -92,7 +137,7 @@ impl<'a> Straight<'a> {
 
     /// … and at last. What was examined is right still.
     #[inline(always)]
-    pub(crate) fn last<const LABELS: bool>(self, fib: LargeFib4<'_>, way: Way, packet: &mut Pkt) -> Option<u32> {
+    pub(crate) fn last<const LABELS: bool>(self, fib: impl Table, way: Way, packet: &mut Pkt) -> Option<u32> {
         if way.destination == 0 {
             return None;
         }
@@ -103,6 +148,14 @@ impl<'a> Straight<'a> {
         let Some(adjacency) = self.nexthops.only_neighbor(group) else { return self.push::<LABELS>(packet, group, whole) };
         let interface = ip4_rewrite::head(adjacency, whole, hops, frame)?;
         Some(leave(packet, len, whole, interface))
+    }
+
+    /// Whether a packet is plain and has what [`key`] takes for its ports: it is no later fragment, and does not end before.
+    #[inline(always)]
+    pub(crate) fn is_keyed(self, packet: &Pkt) -> bool {
+        let Some(frame) = packet.data().first_chunk::<PLAIN>() else { return false };
+        let plain = self.examine(frame, packet.len(), packet.is_chained());
+        plain.is_some_and(|plain| (plain.whole >= PLAIN + PORTS) & (word(frame, ETHERNET) >> 48 & FRAGMENT_OFFSET == 0))
     }
 
     #[inline(always)]
@@ -160,6 +213,20 @@ fn leave(packet: &mut Pkt, len: usize, whole: usize, interface: u32) -> u32 {
     }
     packet.set_aux(interface);
     interface
+}
+
+/// What access lists ask of a packet, if it is plain and of a usual protocol.
+#[inline(always)]
+pub(crate) fn key(packet: &Pkt) -> Option<Key4> {
+    let frame = packet.data().first_chunk::<{ PLAIN + PORTS }>()?;
+    let number = |at: usize| frame.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_be_bytes(*bytes));
+    Key4::usual(number(PLAIN - 8), number(PLAIN - 4), IpProtocol(frame[PLAIN - 11]), number(PLAIN))
+}
+
+/// Bytes of a plain packet's frame without what Ethernet padded.
+#[inline(always)]
+pub(crate) fn bytes(packet: &Pkt) -> usize {
+    packet.data().first_chunk::<PLAIN>().map_or(0, |frame| whole(word(frame, ETHERNET)))
 }
 
 /// Bytes of a frame, as the first word of its IPv4 header tells.

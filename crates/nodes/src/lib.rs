@@ -155,7 +155,7 @@ const ACL_OUTPUT: u8 = OUTPUTS.len() as u8;
 #[must_use]
 pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
     GraphBuilder::default()
-        .node(eth_input::EthInput)
+        .node(eth_input::EthInput::default())
         .node(interface_input::InterfaceInput)
         .node(bvi_input::BviInput)
         .node(bond_input::BondInput)

@@ -159,37 +159,58 @@ impl<'a> Crossings<'a> {
     }
 
     /// Takes the first frame of a crossing, in its order with those that follow.
-    #[inline(never)]
     fn take_new(&mut self, sorter: &Sorter<'_>, packet: &mut Pkt) -> Option<u32> {
         if self.learn(sorter, packet) { self.take(packet) } else { None }
     }
 }
 
 /// The pass.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn crossed(
     cx: &mut Cx<'_, Tables>,
-    mut crossings: Crossings<'_>,
-    mut sorter: Sorter<'_>,
+    crossings: Crossings<'_>,
+    sorter: Sorter<'_>,
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
-    let (mut exits, mut others) = (Exits::default(), 0);
     verdicts.fill(Verdict::OUT);
-    each::frame(packets, |place, packet| {
-        if let Some(out) = crossings.take(packet) {
-            return exits.note(out);
+    let mut pass = Crossed { crossings, sorter, exits: Exits::default(), others: 0, verdicts };
+    each::work_apart(packets, &mut pass);
+    cx.did_for(SUB_INTERFACE_OUTPUT, packets.len() - pass.others);
+    let (census, bytes) = (pass.sorter.finish(), pass.crossings.finish());
+    (pass.exits.outcome(), Census { bytes: census.bytes + bytes, ..census })
+}
+
+struct Crossed<'a> {
+    crossings: Crossings<'a>,
+    sorter: Sorter<'a>,
+    exits: Exits,
+    /// Frames that do not go across here.
+    others: usize,
+    verdicts: &'a mut [Verdict],
+}
+
+impl each::Work for Crossed<'_> {
+    #[inline(always)]
+    fn one(&mut self, place: usize, packet: &mut Pkt) {
+        if let Some(out) = self.crossings.take(packet) {
+            return self.exits.note(out);
         }
         cold_path();
-        if let Some(out) = crossings.take_new(&sorter, packet) {
-            return exits.note(out);
+        self.odd(place, packet);
+    }
+}
+
+impl Crossed<'_> {
+    #[inline(never)]
+    fn odd(&mut self, place: usize, packet: &mut Pkt) {
+        if let Some(out) = self.crossings.take_new(&self.sorter, packet) {
+            return self.exits.note(out);
         }
-        others += 1;
-        verdicts[place] = sorter.sort_odd(packet);
-        exits.odd |= verdicts[place] != Verdict::OUT;
-        exits.note(packet.aux());
-    });
-    cx.did_for(SUB_INTERFACE_OUTPUT, packets.len() - others);
-    let census = sorter.finish();
-    (exits.outcome(), Census { bytes: census.bytes + crossings.finish(), ..census })
+        self.others += 1;
+        let verdict = self.sorter.sort(packet);
+        self.exits.odd |= verdict != Verdict::OUT;
+        self.exits.note(packet.aux());
+        self.verdicts[place] = verdict;
+    }
 }

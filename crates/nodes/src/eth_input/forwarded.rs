@@ -58,7 +58,8 @@ fn pass<const LABELS: bool>(
 ) -> Left {
     let mut left = Left::default();
     match fib.small() {
-        Some(fib) => each::work(packets, &mut Small4::<LABELS> { straight, fib, interface, left: &mut left, odd, verdicts }),
+        Some(fib) if LABELS => each::work_apart(packets, &mut Small4::<true> { straight, fib, interface, left: &mut left, odd, verdicts }),
+        Some(fib) => each::work(packets, &mut Small4::<false> { straight, fib, interface, left: &mut left, odd, verdicts }),
         None => {
             each::staged(packets, &mut Steps4::<LABELS> { straight, fib: fib.large(), interface, left: &mut left, odd, verdicts });
         }

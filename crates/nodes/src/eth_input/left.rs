@@ -7,7 +7,7 @@ use weir_graph::Verdict;
 use weir_port::interface::Interface;
 
 use super::{Census, Station, plain_ip4, route};
-use crate::interface_input::IP4_LOOKUP;
+use crate::interface_input::{IP4_LOOKUP, past_lists};
 use crate::ip4_lookup::Exits;
 
 /// What became of a vector of which most leaves. All of it stays in registers, since nothing of it is lent to a
@@ -39,12 +39,7 @@ impl Left {
         }
         cold_path();
         self.stayed += 1;
-        verdicts[place] = if plain_ip4(Station::new(interface.mac), packet) {
-            self.bytes += len as u64;
-            Verdict::to(IP4_LOOKUP)
-        } else {
-            route(interface, odd, packet)
-        };
+        verdicts[place] = stay(interface, odd, packet);
     }
 
     #[inline(always)]
@@ -66,5 +61,17 @@ impl Left {
         cold_path();
         self.stayed += 1;
         verdicts[place] = route(interface, odd, packet);
+    }
+}
+
+/// Where a packet goes that does not leave from here.
+#[inline(never)]
+fn stay(interface: &Interface, odd: &mut Census, packet: &mut Pkt) -> Verdict {
+    let len = packet.len();
+    if plain_ip4(Station::new(interface.mac), packet) {
+        odd.bytes += len as u64;
+        past_lists(interface, Verdict::to(IP4_LOOKUP))
+    } else {
+        route(interface, odd, packet)
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct Sorter<'a> {
 impl Sorter<'_> {
     /// Counts a frame and says where it goes.
     #[inline(always)]
-    fn sort(&mut self, packet: &mut Pkt) -> Verdict {
+    pub(super) fn sort(&mut self, packet: &mut Pkt) -> Verdict {
         if packet.data().first().is_some_and(|first| first & 1 != 0) || packet.is_chained() {
             self.census.take(packet);
         } else {
@@ -51,12 +51,6 @@ impl Sorter<'_> {
             Ok(None) => self.own.decide(packet),
             Err(reason) => Verdict::drop(reason),
         }
-    }
-
-    /// The same where it is not the usual case.
-    #[inline(never)]
-    pub(super) fn sort_odd(&mut self, packet: &mut Pkt) -> Verdict {
-        self.sort(packet)
     }
 
     /// The end of a vector: what the frames were.

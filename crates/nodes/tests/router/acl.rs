@@ -17,7 +17,7 @@ fn net(text: &str) -> Ipv4Net {
 }
 
 /// A term about UDP to a prefix and some ports.
-fn udp_to(action: Action, destination: &str, ports: std::ops::RangeInclusive<u16>) -> (Action, Vec<Rule>) {
+pub(crate) fn udp_to(action: Action, destination: &str, ports: std::ops::RangeInclusive<u16>) -> (Action, Vec<Rule>) {
     let addresses = Addresses::V4 { source: Ipv4Net::default(), destination: net(destination) };
     let payload = Payload::Ports { protocol: IpProtocol::UDP, source: 0..=u16::MAX, destination: ports };
     (action, vec![Rule { action, addresses, payload }])

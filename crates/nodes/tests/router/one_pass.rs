@@ -2,11 +2,14 @@
 //! followed: the same frames, drops and counters, whatever comes.
 
 use ipnet::Ipv4Net;
+use weir_acl::Action;
 use weir_graph::TraceRequest;
-use weir_port::interface::Input;
+use weir_port::interface::{Feature, Input};
 use weir_port::sub_interface::SubInterface;
 use weir_wire::build;
 
+use crate::acl::{bind, from, udp_to};
+use crate::forward::alter;
 use crate::hostile::{self, finish, mended};
 use crate::ip6::udp6;
 use crate::rig::*;
@@ -54,6 +57,11 @@ fn counted_alike(straight: &Router, followed: &Router) {
         let [one, other] = [one, other].map(|entry| (&entry.interface.name, entry.interface.counters.rx(), entry.interface.counters.tx()));
         assert_eq!(one, other);
     }
+    let terms = |router: &Router| {
+        let filters = router.tables.interfaces.iter().flatten().filter_map(|entry| entry.acl_input.clone());
+        filters.flat_map(|filter| (0..=filter.list.terms()).map(move |term| filter.counters.of(term))).collect::<Vec<_>>()
+    };
+    assert_eq!(terms(straight), terms(followed));
     let packets = |router: &Router| router.graph.counters().nodes.iter().map(|node| node.packets.get()).collect::<Vec<_>>();
     for ((spec, one), other) in straight.graph.specs().iter().zip(packets(straight)).zip(packets(followed)) {
         assert_eq!(one, other, "{}", spec.name);
@@ -93,6 +101,33 @@ fn routed_by_a_large_table() {
         router
     };
     alike(large, WEST, &usual, &seeds);
+}
+
+/// Behind an access list, by flows that are known and flows that are not.
+#[test]
+fn routed_past_a_list() {
+    let listed = || {
+        let mut router = hostile::router();
+        let permit = |destination, ports| udp_to(Action::Permit, destination, ports);
+        let terms = vec![
+            permit("192.168.0.0/21", 9..=9),
+            udp_to(Action::Deny, "192.168.8.0/24", 0..=u16::MAX),
+            permit("192.168.0.0/16", 0..=100),
+            from(Action::Permit, "10.0.1.0/25"),
+        ];
+        bind(&mut router, WEST, Feature::AclIn, terms);
+        router
+    };
+    let [many, seeds] = routed();
+    let denied = (0..20u8).map(|n| build::udp4(&through(&format!("192.168.8.{n}")), &[n; 12]));
+    let usual: Vec<_> = many.iter().chain(&many).take(230).cloned().chain(denied).collect();
+    let mut fragment = many[0].clone();
+    alter(&mut fragment, |header| header.set_fragment(100, false));
+    let mut short = build::udp4(&through("192.168.1.9"), &[]);
+    alter(&mut short, |header| header.set_total_len(23));
+    let tcp = build::tcp4(&through("192.168.1.9"), 2, &[]);
+    let seeds: Vec<_> = seeds.into_iter().chain([fragment, short, tcp]).collect();
+    alike(listed, WEST, &usual, &seeds);
 }
 
 /// A trunk of cross-connected sub-interfaces among others.
