@@ -24,6 +24,7 @@ mod metered;
 mod report;
 mod rig;
 mod scene;
+mod sflow_export;
 
 pub use case::Case;
 pub use failover::Failover;
@@ -32,3 +33,4 @@ pub use measure::{BenchError, Effort, run_case, run_untimed};
 pub use metered::{Exported, Metered};
 pub use report::{CaseResult, Found, Machine, Report};
 pub use rig::CheckError;
+pub use sflow_export::{Overload, SflowExport, Step, sflow_export};

@@ -38,6 +38,8 @@ pub enum BenchError {
     Fib(FibError),
     /// What came out was wrong.
     Check(CheckError),
+    /// Something else, in words.
+    Said(String),
 }
 
 impl std::fmt::Display for BenchError {
@@ -45,6 +47,7 @@ impl std::fmt::Display for BenchError {
         match self {
             BenchError::Pool(error) => error.fmt(f),
             BenchError::Fib(error) => error.fmt(f),
+            BenchError::Said(what) => f.write_str(what),
             BenchError::Check(error) => write!(f, "the packet path does not do what it should: {error}"),
         }
     }

@@ -57,17 +57,22 @@ pub(crate) struct Rig {
 impl Rig {
     /// A rig that plays a scene, which keeps its routes and next hops; and the end of its sampler.
     pub(crate) fn new(scene: &mut Scene, seed: u64) -> Result<(Rig, SampleSource), PoolError> {
-        let pool = Pool::new(PoolConfig { chunks: CIRCULATING + 8 * VECTOR, hugepages: Hugepages::Auto })?;
+        Rig::of_worker(scene, seed, 0, CIRCULATING)
+    }
+
+    /// The same in any worker, with so many buffers that circulate.
+    pub(crate) fn of_worker(scene: &mut Scene, seed: u64, worker: usize, circulating: usize) -> Result<(Rig, SampleSource), PoolError> {
+        let pool = Pool::new(PoolConfig { chunks: circulating + 8 * VECTOR, hugepages: Hugepages::Auto })?;
         let mut cache = PktCache::new(&pool);
         let settings = Settings::new(0, 128);
         let (sampler, source) = Sampler::new(settings.clone(), seed, RING);
         let meter_settings = Arc::new(MeterSettings::default());
         let (meter, meter_control) = Meter::new(meter_settings.clone(), seed);
         let builder = weir_nodes::graph(IcmpLimit::default()).tap(Box::new(sampler)).tap(Box::new(meter));
-        let graph = builder.build(0, spsc::ring(64).0).map_err(|_| PoolError::Size { chunks: 0 })?;
+        let graph = builder.build(worker, spsc::ring(64).0).map_err(|_| PoolError::Size { chunks: 0 })?;
         let [off, on] = scene.tables();
-        let mut ring = VecDeque::with_capacity(CIRCULATING + VECTOR);
-        let mut all: Vec<Pkt> = (0..CIRCULATING).filter_map(|_| cache.alloc()).collect();
+        let mut ring = VecDeque::with_capacity(circulating + VECTOR);
+        let mut all: Vec<Pkt> = (0..circulating).filter_map(|_| cache.alloc()).collect();
         shuffle(&mut all, seed);
         ring.extend(all);
         let (entry, stage) = (graph.find(names::ETH_INPUT).unwrap_or(0), graph.find(names::PORT_TX).unwrap_or(0));
@@ -174,6 +179,11 @@ impl Rig {
             metered.interface.rx_taps = 2;
             *entry = Arc::new(metered);
         }
+    }
+
+    /// The tables of turns that are sampled.
+    pub(crate) fn sampled_tables(&self) -> &Tables {
+        &self.on
     }
 
     /// Clocks a packet over `turns` turns.

@@ -168,7 +168,14 @@ impl Scene {
 
     /// One more frame: UDP over IPv4 from 10.9.0.0 + `flow`, 64 bytes.
     pub(crate) fn udp4(&mut self, flow: u32, destination: u32) {
-        self.frames.push(&udp4(flow, destination));
+        self.udp4_of(FRAME, flow, destination);
+    }
+
+    /// The same of another length.
+    pub(crate) fn udp4_of(&mut self, length: usize, flow: u32, destination: u32) {
+        let mut frame = vec![0; length];
+        assert!(build::udp4_into(&mut frame, &ends(flow, destination)), "a frame has room for its headers");
+        self.frames.push(&frame);
     }
 
     /// Puts routes and next hops in. The same tables again, with the tap on the sampled interface, are second.
@@ -188,7 +195,13 @@ impl Scene {
 
 /// UDP over IPv4 from 10.9.0.0 + `flow`, 64 bytes.
 pub(crate) fn udp4(flow: u32, destination: u32) -> [u8; FRAME] {
-    let ends = build::Ends {
+    let mut frame = [0; FRAME];
+    assert!(build::udp4_into(&mut frame, &ends(flow, destination)), "a frame has room for its headers");
+    frame
+}
+
+fn ends(flow: u32, destination: u32) -> build::Ends {
+    build::Ends {
         destination_mac: OURS,
         source_mac: PEER,
         source: u32::from(Ipv4Addr::new(10, 9, 0, 0)).wrapping_add(flow % (1 << 16)),
@@ -196,10 +209,7 @@ pub(crate) fn udp4(flow: u32, destination: u32) -> [u8; FRAME] {
         source_port: 1000,
         destination_port: 9,
         ..build::Ends::default()
-    };
-    let mut frame = [0; FRAME];
-    assert!(build::udp4_into(&mut frame, &ends), "a frame has room for its headers");
-    frame
+    }
 }
 
 /// UDP over IPv4 of one of 2^44 flows, to 10.1.0.0/16, 64 bytes.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::process::{Command, Stdio};
 
 use weir_flowfmt::sflow::encode::{CounterRecord, DatagramBuilder, Encoding, Fit, FlowRecord};
-use weir_flowfmt::sflow::{CountersSample, FlowSample, InterfaceCounters, Port, RawHeader, Source, UDP_PORT};
+use weir_flowfmt::sflow::{CountersSample, ExtendedMpls, FlowSample, InterfaceCounters, Port, RawHeader, Source, UDP_PORT};
 
 /// Ethernet, IPv4, UDP with 18 octets from port 5001 to port 5002.
 const SAMPLED: [u8; 60] = [
@@ -156,5 +156,35 @@ fn tshark_reads_both_encodings() {
             let header_len = 60 - sequence % 4;
             assert!(count(&text, &format!("Sampled header length: {header_len}")) >= 1, "{text}");
         }
+    }
+}
+
+/// "Empty stack may be returned if values unknown" (0:1006). tshark reads on behind one only where the datagram goes on.
+#[test]
+fn tshark_reads_label_stacks() {
+    let mut builder = DatagramBuilder::new("192.0.2.1".parse().unwrap(), 0, Encoding::Expanded);
+    let entry = |label: u32, bottom: u32| label << 12 | bottom << 8 | 64;
+    let (two, one) = ([entry(100, 0), entry(200, 1)], [entry(300, 1)]);
+    let raw = RawHeader { protocol: RawHeader::ETHERNET, frame_length: 64, stripped: 4, header: &SAMPLED };
+    let ports = (Port::interface(7), Port::interface(9));
+    for (sequence, input, output) in [(1, &two[..], &[][..]), (2, &[], &one), (3, &two, &one)] {
+        let sample = FlowSample { sequence, source: Source::interface(7), rate: 1, pool: 1, drops: 0, input: ports.0, output: ports.1 };
+        let labels = ExtendedMpls { next_hop: Some("192.0.2.254".parse().unwrap()), input, output };
+        let records = [FlowRecord::RawHeader(raw), FlowRecord::Mpls(labels)];
+        assert_eq!(builder.flow_sample(&sample, &records), Ok(Fit::Added));
+    }
+    let Some(text) = dissect(&capture(builder.finish(1, 1))) else {
+        eprintln!("skipped: tshark is not installed");
+        return;
+    };
+    assert!(!text.contains("Malformed"), "{text}");
+    for (line, times) in [
+        ("In Label Stack Entries: 2".to_owned(), 2),
+        ("Out Label Stack Entries: 1".to_owned(), 2),
+        ("Out Label Stack Entries: 0".to_owned(), 1),
+        (format!("Label 2: {}", two[1]), 2),
+        (format!("Label 1: {}", one[0]), 2),
+    ] {
+        assert_eq!(count(&text, &line), times, "{line} in {text}");
     }
 }

@@ -5,7 +5,7 @@
 //! - [`ethtool`]: driver name, speed, offloads, queue counts, driver statistics.
 //! - [`xdp`]: what a driver can do with XDP and AF_XDP.
 //! - [`netns`]: network namespaces held by descriptor, so that they vanish with their last holder.
-//! - [`socket`]: options of sockets that std lacks.
+//! - [`socket`]: what sockets can do that std has no call for.
 //! - [`sampling`]: samples, drop alerts and counters for a daemon that listens to the kernel.
 //! - [`lab`]: hosts, routers and cables made of namespaces and veth pairs, for tests, demos and benches.
 //!

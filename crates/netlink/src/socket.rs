@@ -1,4 +1,4 @@
-//! Options of sockets for which std has no call.
+//! What sockets can do that std has no call for.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,9 +13,35 @@ pub fn bind_to_device(socket: &impl AsFd, device: &str) -> io::Result<()> {
     sys::bind_to_device(socket.as_fd(), device)
 }
 
+/// Sends octets through a connected UDP socket as datagrams of `length` octets each, but for the last, which may be
+/// shorter, in one call (`UDP_SEGMENT`): at most 64 datagrams and 65,507 octets.
+///
+/// # Errors
+/// As `send` has them, and `EIO`, `EINVAL`, `EMSGSIZE` or `EOPNOTSUPP` where the way has no room for it.
+pub fn send_segments(socket: &impl AsFd, octets: &[u8], length: usize) -> io::Result<()> {
+    let length = u16::try_from(length).ok().filter(|length| *length > 0).ok_or(io::ErrorKind::InvalidInput)?;
+    let sent = sys::send_segments(socket.as_fd(), octets, length)?;
+    if sent == octets.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn segments_arrive_as_datagrams() {
+        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        let octets: Vec<u8> = (0..250).collect();
+        send_segments(&sender, &octets, 100).unwrap();
+        let mut buffer = [0; 300];
+        let lengths: Vec<usize> = (0..3).map(|_| receiver.recv(&mut buffer).unwrap()).collect();
+        assert_eq!((lengths, buffer[0]), (vec![100, 100, 50], 200));
+        assert!(send_segments(&sender, &octets, 0).is_err());
+        assert!(send_segments(&sender, &octets, 65_536).is_err());
+        assert!(send_segments(&sender, &octets, 1).is_err(), "more datagrams than the kernel cuts");
+    }
 
     #[test]
     fn a_device_that_is_not_there_is_refused() {

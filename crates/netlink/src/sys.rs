@@ -129,6 +129,32 @@ pub(crate) fn bind_to_device(socket: BorrowedFd<'_>, device: &str) -> io::Result
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// `sendmsg` with `UDP_SEGMENT`: the octets leave as datagrams of `length`. Returns how many octets were taken.
+pub(crate) fn send_segments(socket: BorrowedFd<'_>, octets: &[u8], length: u16) -> io::Result<usize> {
+    /// Room for one control message of two octets, aligned as `cmsghdr` is (cmsg(3)).
+    #[repr(align(8))]
+    struct Control([u8; 64]);
+    let mut control = Control([0; 64]);
+    let mut piece = libc::iovec { iov_base: octets.as_ptr().cast_mut().cast::<c_void>(), iov_len: octets.len() };
+    // SAFETY: all zeros is a message without anything.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    (message.msg_iov, message.msg_iovlen) = (&raw mut piece, 1);
+    message.msg_control = control.0.as_mut_ptr().cast::<c_void>();
+    // SAFETY: `CMSG_SPACE` and `CMSG_LEN` are arithmetic; the first header lies in `control`, which is large enough for
+    // it and two octets, as `msg_controllen` says, and is aligned. The kernel reads `octets` and `control`, which live for
+    // the length of the call, and writes neither.
+    let sent = unsafe {
+        message.msg_controllen = libc::CMSG_SPACE(2) as usize;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_UDP;
+        (*header).cmsg_type = libc::UDP_SEGMENT;
+        (*header).cmsg_len = libc::CMSG_LEN(2) as usize;
+        libc::CMSG_DATA(header).cast::<u16>().write_unaligned(length);
+        libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+    };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

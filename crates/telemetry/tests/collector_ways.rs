@@ -92,7 +92,9 @@ fn a_namespace_that_vanishes_and_returns_is_entered_again() {
         });
     }
     let stats = agent.stop();
-    assert_eq!(stats.collectors[0].sent + stats.collectors[0].errors, stats.datagrams, "each is one or the other");
+    // One that came back refused, because nobody listened there yet, is both.
+    let CollectorStats { sent, errors, .. } = stats.collectors[0];
+    assert!(sent <= stats.datagrams && sent + errors >= stats.datagrams, "{sent} and {errors} of {}", stats.datagrams);
     assert_eq!((stats.samples_sent[0], rig.lost()), (rig.taken(), 0), "no sample waited for it");
 }
 

@@ -173,6 +173,45 @@ fn a_stuck_collector_delays_nobody() {
     assert_eq!(stats.collectors[0].sent, stats.datagrams);
 }
 
+/// In a namespace of its own, whose kernel keeps whatever waits for a neighbour that never answers: so the socket's own
+/// buffer is what fills.
+#[test]
+fn a_full_socket_buffer_is_counted_and_delays_nobody() {
+    if let Err(why) = weir_netlink::lab::preflight() {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    let namespace = NetNs::new().unwrap();
+    let ip = |words: &str| {
+        let status = namespace.command("ip").args(words.split_whitespace()).status().unwrap();
+        assert!(status.success(), "ip {words}");
+    };
+    ["link add left type veth peer name right", "link set left up", "link set right up", "address add 10.7.0.1/24 dev left"]
+        .iter()
+        .for_each(|words| ip(words));
+    let keep = || std::fs::write("/proc/sys/net/ipv4/neigh/left/unres_qlen_bytes", "100000000");
+    namespace.run(keep).unwrap().unwrap();
+    let healthy = namespace.run(|| Receiver::at("127.0.0.1:0".parse().unwrap())).unwrap();
+    let silent: SocketAddr = "10.7.0.2:6343".parse().unwrap();
+    let Packets { packets, .. } = packets(256, 300);
+    let mut rig = Rig::new(1, 1);
+    rig.settings.set(1, 256);
+    let collectors = [silent, healthy.address()];
+    let agent = namespace.run(|| start(&collectors, &mut rig)).unwrap();
+    let mut got = 0;
+    wait_for("a full buffer", || {
+        rig.look(&packets);
+        got += std::iter::from_fn(|| healthy.next(Duration::from_millis(5))).map(|datagram| datagram.flows.len()).sum::<usize>();
+        of(&agent, silent).last_error.is_some_and(|error| error.contains("temporarily unavailable"))
+    });
+    let stats = agent.stop();
+    let (full, whole) = (&stats.collectors[0], &stats.collectors[1]);
+    assert_eq!(full.sent + full.errors, stats.datagrams, "each is one or the other");
+    assert_eq!((whole.sent, whole.errors), (stats.datagrams, 0));
+    assert_eq!((stats.samples_sent[0], rig.lost()), (rig.taken(), 0));
+    assert_eq!((got + flows(&healthy.all()).len()) as u64, rig.taken());
+}
+
 #[test]
 fn collectors_come_and_go_while_it_runs() {
     let Packets { packets, .. } = packets(30, 64);

@@ -223,6 +223,12 @@ pub(crate) enum BenchOther {
     /// AF_XDP on veth pairs, beside the Linux bridge (needs root)
     #[command(after_help = BENCH_AFXDP_STORY)]
     Afxdp(AfxdpArgs),
+    /// How many completed samples a second the sFlow agent exports on one core
+    SflowExport {
+        /// Seconds that each step takes
+        #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=60))]
+        seconds: u32,
+    },
     /// How many flow samples a second one core decodes
     SflowDecode {
         /// Seconds that each figure takes

@@ -83,7 +83,9 @@ impl Channel {
                 Ok(family) => Some(family),
                 Err(Error::Refused { errno: libc::ENOENT, .. }) => {
                     lacking.push(format!(
-                        "this kernel has no {name}, so {what} do not go through it: load its module with `modprobe {module}`"
+                        "this kernel has no {name} in this network namespace, so {what} do not go through it: `modprobe {module}` \
+                         brings it{}",
+                        if name == dropmon::FAMILY { " to the first namespace, which alone can have it" } else { "" }
                     ));
                     None
                 }

@@ -17,6 +17,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::CollectorStats;
+use super::outbox::Outbox;
 use super::target::{Opened, Opening, Target};
 
 /// A socket that failed is made anew after this time.
@@ -65,37 +66,51 @@ impl Collector {
         &self.target
     }
 
-    /// Sends a datagram, or counts that it did not go.
-    pub(super) fn send(&mut self, datagram: &[u8], now: Instant) {
-        match self.try_send(datagram, now) {
-            Ok(()) => {
-                self.sent += 1;
-                self.recover(now);
-            }
-            Err(None) => self.errors += 1,
-            Err(Some(error)) => {
-                self.retry_at = now + if self.target.is_at_hand() { RETRY } else { RETRY_ELSEWHERE };
-                self.fail(&error, now);
+    /// Sends all that is in an outbox; what does not go is counted.
+    pub(super) fn send(&mut self, outbox: &Outbox, now: Instant) {
+        for piece in outbox.pieces() {
+            let mut rest = outbox.octets(&piece);
+            let outcome = self.try_send(&mut rest, piece.length, now);
+            let left = rest.len().div_ceil(piece.length.max(1)) as u64;
+            match outcome {
+                Ok(()) => {}
+                // Not before the next try.
+                Err(None) => self.errors += left,
+                Err(Some(error)) => {
+                    self.retry_at = now + if self.target.is_at_hand() { RETRY } else { RETRY_ELSEWHERE };
+                    self.fail(&error, left, now);
+                }
             }
         }
+        self.recover(now);
     }
 
-    /// `Err(None)`: not before the next try.
-    fn try_send(&mut self, datagram: &[u8], now: Instant) -> Result<(), Option<Error>> {
-        let opened = self.opened(now)?;
-        let mut outcome = opened.socket.send(datagram);
+    /// Sends datagrams of one length; what is left did not go. `Err(None)`: there is no socket now.
+    fn try_send(&mut self, rest: &mut &[u8], length: usize, now: Instant) -> Result<(), Option<Error>> {
+        let mut opened = self.opened(now)?;
+        let mut outcome = self.pass_on(&mut opened, rest, length);
         if let Err(error) = &outcome
             && error.kind() == ErrorKind::ConnectionRefused
         {
-            self.fail(error, now);
-            outcome = opened.socket.send(datagram);
+            self.fail(error, 1, now);
+            outcome = self.pass_on(&mut opened, rest, length);
         }
         // A refusal says that the socket works; a full buffer will drain.
         let kind = outcome.as_ref().map_err(Error::kind);
-        if matches!(kind, Ok(_) | Err(ErrorKind::ConnectionRefused | ErrorKind::WouldBlock)) {
+        if matches!(kind, Ok(()) | Err(ErrorKind::ConnectionRefused | ErrorKind::WouldBlock)) {
             self.state = State::Open(opened);
         }
-        outcome.map(|_| ()).map_err(Some)
+        outcome.map_err(Some)
+    }
+
+    /// Gives the kernel as much as it takes.
+    fn pass_on(&mut self, opened: &mut Opened, rest: &mut &[u8], length: usize) -> Result<(), Error> {
+        while !rest.is_empty() {
+            let taken = opened.send(rest, length)?;
+            self.sent += taken.div_ceil(length.max(1)) as u64;
+            *rest = rest.get(taken..).unwrap_or_default();
+        }
+        Ok(())
     }
 
     /// The socket, taken out of its place.
@@ -141,15 +156,15 @@ impl Collector {
             }
             State::Open(opened) => {
                 if let Ok(Some(error)) = opened.socket.take_error() {
-                    self.fail(&error, now);
+                    self.fail(&error, 1, now);
                 }
             }
         }
     }
 
-    /// One datagram was lost.
-    fn fail(&mut self, error: &Error, now: Instant) {
-        self.errors += 1;
+    /// So many datagrams were lost.
+    fn fail(&mut self, error: &Error, datagrams: u64, now: Instant) {
+        self.errors += datagrams;
         self.complain(error, now);
     }
 
@@ -165,7 +180,7 @@ impl Collector {
         }
     }
 
-    /// One datagram went out.
+    /// No more went wrong for a while.
     fn recover(&mut self, now: Instant) {
         if self.trouble.as_ref().is_some_and(|trouble| now.duration_since(trouble.last) >= QUIET) {
             tracing::info!("sFlow collector {}: takes datagrams again; {} were lost so far", self.target, self.errors);

@@ -1,8 +1,9 @@
 //! From samples to datagrams that leave for every collector.
 //!
-//! Two datagrams are being filled at any time, one of samples and one of discarded packets. Each leaves when the
+//! Two datagrams are being filled at any time, one of samples and one of discarded packets. Each is complete when the
 //! next sample does not fit, when its oldest sample has waited long enough, and when the agent's way of
-//! speaking changes: so no datagram ever holds both encodings or two agents' samples.
+//! speaking changes: so no datagram ever holds both encodings or two agents' samples. What is complete leaves together
+//! with others, once the agent is through with its rings ([`Outbox`]).
 //!
 //! Collectors that are not told of discards get datagrams numbered by themselves, so that none sees a gap that is none.
 
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use weir_flowfmt::sflow::encode::{DatagramBuilder, EncodeError, Fit};
 
 use super::collector::Collector;
+use super::outbox::Outbox;
 use super::{AgentConfig, CollectorStats, Destination};
 
 /// A datagram leaves when its oldest sample is this old; the specification allows one second.
@@ -30,6 +32,9 @@ pub(super) struct Datagrams {
     discards: DatagramBuilder,
     /// Each with whether it is told of discards.
     collectors: Vec<(Collector, bool)>,
+    /// Made and not yet sent, for those who are told of discards, and for the others.
+    outbox: Outbox,
+    sample_outbox: Outbox,
     started: Instant,
     sequence: u32,
     /// Numbers datagrams of samples alone, for those who get only them.
@@ -49,6 +54,8 @@ impl Datagrams {
             builder: builder(config),
             discards: builder(config),
             collectors: config.collectors.iter().map(|to| (Collector::new(to.target.clone(), now), to.drops)).collect(),
+            outbox: Outbox::default(),
+            sample_outbox: Outbox::default(),
             started: now,
             sequence: 0,
             sample_sequence: 0,
@@ -61,8 +68,9 @@ impl Datagrams {
 
     /// Speaks as `config` says from now on. Collectors that stay keep their sockets and counts.
     pub(super) fn configure(&mut self, config: &AgentConfig, destinations: &[Destination], now: Instant) {
-        self.send(now);
-        self.send_discards(now);
+        self.complete(now);
+        self.complete_discards(now);
+        self.send_made(now);
         let mut old = std::mem::take(&mut self.collectors);
         let collector = |to: &Destination| match old.iter().position(|(collector, _)| *collector.target() == to.target) {
             Some(place) => (old.swap_remove(place).0, to.drops),
@@ -108,8 +116,8 @@ impl Datagrams {
                     return Ok(());
                 }
                 Fit::Full => match kind {
-                    Kind::Samples => self.send(now),
-                    Kind::Discards => self.send_discards(now),
+                    Kind::Samples => self.complete(now),
+                    Kind::Discards => self.complete_discards(now),
                 },
             }
         }
@@ -130,19 +138,19 @@ impl Datagrams {
         }
     }
 
-    /// Sends what has waited long enough.
-    pub(super) fn send_old(&mut self, now: Instant) {
+    /// Completes what has waited long enough.
+    pub(super) fn complete_old(&mut self, now: Instant) {
         let is_old = |oldest: Option<Instant>| oldest.is_some_and(|oldest| now.duration_since(oldest) >= MOST_WAIT);
         if is_old(self.oldest) {
-            self.send(now);
+            self.complete(now);
         }
         if is_old(self.oldest_discard) {
-            self.send_discards(now);
+            self.complete_discards(now);
         }
     }
 
-    /// Sends what there is of samples.
-    pub(super) fn send(&mut self, now: Instant) {
+    /// Completes the datagram of samples.
+    pub(super) fn complete(&mut self, now: Instant) {
         self.oldest = None;
         if self.builder.is_empty() {
             return;
@@ -153,17 +161,17 @@ impl Datagrams {
         self.made += 1;
         let uptime = self.uptime(now);
         for (sequence, drops) in [(self.sequence, true), (self.sample_sequence, false)] {
-            let mut to = self.collectors.iter_mut().filter(|(_, told)| *told == drops).peekable();
-            if to.peek().is_some() {
-                let datagram = self.builder.finish(sequence, uptime);
-                to.for_each(|(collector, _)| collector.send(datagram, now));
+            if self.collectors.iter().any(|(_, told)| *told == drops) {
+                let outbox = if drops { &mut self.outbox } else { &mut self.sample_outbox };
+                outbox.push(self.builder.finish(sequence, uptime));
             }
         }
         self.builder.clear();
+        self.send_full(now);
     }
 
-    /// Sends what there is of discards to those who want to know.
-    pub(super) fn send_discards(&mut self, now: Instant) {
+    /// Completes the datagram of discards, for those who want to know.
+    pub(super) fn complete_discards(&mut self, now: Instant) {
         self.oldest_discard = None;
         if self.discards.is_empty() {
             return;
@@ -171,9 +179,29 @@ impl Datagrams {
         self.sequence = self.sequence.wrapping_add(1);
         self.made += 1;
         let uptime = self.uptime(now);
-        let datagram = self.discards.finish(self.sequence, uptime);
-        self.collectors.iter_mut().filter(|(_, told)| *told).for_each(|(collector, _)| collector.send(datagram, now));
+        if self.collectors.iter().any(|(_, told)| *told) {
+            self.outbox.push(self.discards.finish(self.sequence, uptime));
+        }
         self.discards.clear();
+        self.send_full(now);
+    }
+
+    fn send_full(&mut self, now: Instant) {
+        if self.outbox.is_full() || self.sample_outbox.is_full() {
+            self.send_made(now);
+        }
+    }
+
+    /// Sends the datagrams that are made.
+    pub(super) fn send_made(&mut self, now: Instant) {
+        if self.outbox.is_empty() && self.sample_outbox.is_empty() {
+            return;
+        }
+        for (collector, told) in &mut self.collectors {
+            collector.send(if *told { &self.outbox } else { &self.sample_outbox }, now);
+        }
+        self.outbox.clear();
+        self.sample_outbox.clear();
     }
 
     /// Milliseconds wrap after 49 days, as the field does.

@@ -18,8 +18,8 @@ use super::InterfaceReport;
 use super::indices::Indices;
 use crate::sampler::Sample;
 
-/// A channel that could not be opened, or lacks something, is tried again after this time.
-const RETRY: Duration = Duration::from_secs(10);
+/// A channel that could not be opened is tried again after the first time, one that lacks something after the second.
+const RETRY: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 /// The router's state is told this often.
 const STATUS: Duration = Duration::from_secs(1);
 
@@ -107,8 +107,8 @@ impl Kernel {
         self.status_at = now + STATUS;
         self.leave_what_is_gone(now);
         if (self.open.is_none() || !self.lacking.is_empty()) && now >= self.retry_at {
-            self.retry_at = now + RETRY;
             self.open_channel();
+            self.retry_at = now + if self.open.is_some() { RETRY.1 } else { RETRY.0 };
         }
         let uptime = now.duration_since(self.started).as_secs();
         let failed = self.stats().sent.samples_failed;
@@ -137,6 +137,8 @@ impl Kernel {
             Ok((Open { channel, namespace: name.map(|_| namespace.inode()).transpose()? }, lacking))
         });
         let lacking = match opened {
+            // The same as before: listeners see no new start.
+            Ok((_, lacking)) if self.open.is_some() && lacking == self.lacking => lacking,
             Ok((open, lacking)) => {
                 if let Some(old) = self.open.replace(open) {
                     self.before += old.channel.sent;

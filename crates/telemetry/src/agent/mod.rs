@@ -9,12 +9,12 @@
 //! Pools and drops are real: a sample carries its worker's pool for the interface, and the agent adds
 //! up what the workers said last; drops are the samples that found a ring full.
 //!
-//! * `run`: the thread. `join`: a sample and what became of its packet. `ways`: what the tables tell of that.
+//! * `run`: the thread. `pace`: how long it rests. `join`: a sample and what became of its packet. `ways`: what the tables tell of that.
 //! * `desk`: samples become part of a datagram. `indices`: the numbers by which interfaces are told.
 //! * `discarding`: notifications of what was dropped.
 //! * `numbers`: sequences, pools, and when an interface's counters are due.
 //! * `host`: the machine's own counters. `ethernet`: what drivers count, as sFlow has it.
-//! * `datagrams`: the one being filled. `collector`: a socket. `target`: how it comes to be.
+//! * `datagrams`: the one being filled. `outbox`: those that are made. `collector`: a socket. `target`: how it comes to be.
 //! * `discovery`: collectors that a domain announces. `dns`: how it is asked. `kernel`: the other way out.
 //!
 //! This file is what others see of it: configuration, numbers, and the handle.
@@ -31,6 +31,8 @@ mod indices;
 mod join;
 mod kernel;
 mod numbers;
+mod outbox;
+mod pace;
 mod run;
 mod target;
 mod ways;

@@ -1,8 +1,7 @@
 //! The agent's thread: rings in, datagrams out, counters now and then.
 //!
 //! It reads what became of sampled packets, then takes one sample from each ring in turn, at most [`BURST`] from
-//! each before it looks at clock, counters and wishes again. How long it rests depends on how much it found: not at all when a ring
-//! gave a whole burst, longer and longer when all were empty.
+//! each before it looks at clock, counters and wishes again. How long it rests depends on how fast rings fill (`Pace`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,13 +12,12 @@ use super::discarding::Discarding;
 use super::discovery::Discovery;
 use super::host::Host;
 use super::join::Join;
+use super::pace::Pace;
 use super::{AgentConfig, AgentHandle, AgentStats, Destination, Reports, Shared, lock};
 use crate::sampler::SampleSource;
 
 /// Samples taken from each ring before anything else is looked at.
 const BURST: usize = 256;
-/// Rest when rings fill quickly, when they hold something, and at most.
-const RESTS: (Duration, Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(10));
 /// Interfaces are looked through at least this often, for those that are newly sampled.
 const MOST_BLIND: Duration = Duration::from_secs(1);
 /// Numbers for whoever asks are at most this old.
@@ -39,7 +37,7 @@ pub struct Agent {
     discarding: Discarding,
     discovery: Discovery,
     started: Instant,
-    rest: Duration,
+    pace: Pace,
     look_at: Duration,
     host: Option<Host>,
     tell_at: Instant,
@@ -67,7 +65,7 @@ impl Agent {
             discarding: Discarding::new(now),
             discovery,
             started: now,
-            rest: RESTS.1,
+            pace: Pace::new(now),
             look_at: Duration::ZERO,
             host,
             tell_at: now,
@@ -88,7 +86,8 @@ impl Agent {
             let fullest = fullest.max(usize::from(discards));
             self.desk.kernel.tend(self.lost(), now);
             self.report_counters(now);
-            self.desk.datagrams.send_old(now);
+            self.desk.datagrams.complete_old(now);
+            self.desk.datagrams.send_made(now);
             if now >= self.listen_at {
                 self.listen_at = now + LISTEN;
                 self.desk.datagrams.listen(now);
@@ -113,22 +112,20 @@ impl Agent {
         self.send_waiting(true);
         let now = Instant::now();
         self.discarding.drain(self.config.drop_limit, &*self.reports, &mut self.desk, now);
-        self.desk.datagrams.send(now);
-        self.desk.datagrams.send_discards(now);
+        self.desk.datagrams.complete(now);
+        self.desk.datagrams.complete_discards(now);
+        self.desk.datagrams.send_made(now);
         self.desk.datagrams.listen(now);
         self.tell();
     }
 
     fn rest(&mut self, fullest: usize) {
-        let (short, usual, most) = RESTS;
-        self.rest = match fullest {
-            0 => (self.rest * 2).clamp(usual, most),
-            1..32 => usual,
-            32..BURST => short,
-            _ => return,
-        };
-        // Whoever wants something unparks.
-        std::thread::park_timeout(self.rest);
+        let rest = self.pace.rest(fullest, Instant::now());
+        // A ring that gave a whole burst has more.
+        if fullest < BURST {
+            // Whoever wants something unparks.
+            std::thread::park_timeout(rest);
+        }
     }
 
     fn take_wishes(&mut self) {

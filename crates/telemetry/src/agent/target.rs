@@ -14,9 +14,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
 use weir_netlink::netns::NetNs;
-use weir_netlink::socket::bind_to_device;
+use weir_netlink::socket::{bind_to_device, send_segments};
 
 /// A collector as it is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,12 +82,12 @@ impl Target {
         let address =
             found.find(wanted).ok_or_else(|| io::Error::other(format!("{} has no address of the source's IP version", self.host)))?;
         let Some(name) = &self.namespace else {
-            return Ok(Opened { socket: self.connected(address)?, address, namespace: None });
+            return Ok(Opened { socket: self.connected(address)?, address, cuts: true, namespace: None });
         };
         let gone = |error: weir_netlink::Error| io::Error::other(error.to_string());
         let namespace = NetNs::open_named(name).map_err(gone)?;
         let socket = namespace.run(|| self.connected(address)).map_err(gone)??;
-        Ok(Opened { socket, address, namespace: Some(namespace.inode().map_err(gone)?) })
+        Ok(Opened { socket, address, cuts: true, namespace: Some(namespace.inode().map_err(gone)?) })
     }
 
     /// A socket of the calling thread's namespace. The device comes first: an address may be one only there.
@@ -132,11 +133,28 @@ impl fmt::Display for Target {
 pub(super) struct Opened {
     pub(super) socket: UdpSocket,
     pub(super) address: SocketAddr,
+    /// Whether the kernel cuts pieces into datagrams on this way.
+    cuts: bool,
     /// Which namespace it is in. It cannot be another's number as long as the socket lives.
     namespace: Option<u64>,
 }
 
 impl Opened {
+    /// Sends datagrams of one length, but for the last, which may be shorter: all in one call where that goes, else the
+    /// first. Returns how many octets the kernel took.
+    pub(super) fn send(&mut self, octets: &[u8], length: usize) -> io::Result<usize> {
+        // There are devices, and paths with a small MTU, for which the kernel cuts nothing.
+        const CANNOT: [Errno; 4] = [Errno::IO, Errno::INVAL, Errno::MSGSIZE, Errno::OPNOTSUPP];
+        if octets.len() > length && self.cuts {
+            match send_segments(&self.socket, octets, length) {
+                Err(error) if CANNOT.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error())) => self.cuts = false,
+                outcome => return outcome.map(|()| octets.len()),
+            }
+        }
+        let first = octets.get(..length).unwrap_or(octets);
+        self.socket.send(first).map(|_| first.len())
+    }
+
     /// Whether its namespace is still the one that the name stands for.
     pub(super) fn is_current(&self, target: &Target) -> bool {
         match &target.namespace {

@@ -174,7 +174,7 @@ pub(crate) fn config(collectors: &[SocketAddr]) -> AgentConfig {
 /// Waits until something is so, and fails when it does not become so.
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut so: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(60);
     while !so() {
         assert!(Instant::now() < until, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(10));

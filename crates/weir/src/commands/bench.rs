@@ -3,7 +3,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use weir_bench::{Case, CaseResult, Effort, Exported, Failover, FibLoad, Found, Machine, Metered, Report};
+use weir_bench::{Case, CaseResult, Effort, Exported, Failover, FibLoad, Found, Machine, Metered, Report, Step};
 
 use crate::bench::{self, AfxdpArgs};
 use crate::cli::{BenchArgs, BenchOther};
@@ -13,6 +13,7 @@ use crate::failure::Failure;
 pub(crate) fn execute(args: &BenchArgs, to: &mut dyn Write) -> Result<(), Failure> {
     match args.other {
         Some(BenchOther::Afxdp(afxdp_args)) => return afxdp(afxdp_args, args.json, to),
+        Some(BenchOther::SflowExport { seconds }) => return sflow_export(seconds, args.json, to),
         Some(BenchOther::SflowDecode { seconds }) => return sflow_decode(seconds, args.json, to),
         None => {}
     }
@@ -68,6 +69,39 @@ fn afxdp(args: AfxdpArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure>
     } else {
         bench::write_table(&report, to)?;
     }
+    Ok(())
+}
+
+/// The agent on one core. A missed target is a figure, not a failure.
+fn sflow_export(seconds: u32, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    let shown = std::io::stderr().is_terminal();
+    let progress = |what: &str| {
+        if shown {
+            eprint!("\r\x1b[K{what}");
+        }
+    };
+    let found = weir_bench::sflow_export(std::time::Duration::from_secs(seconds.into()), progress).map_err(Failure::said)?;
+    if shown {
+        eprint!("\r\x1b[K");
+    }
+    if json {
+        writeln!(to, "{}", serde_json::to_string_pretty(&found).map_err(Failure::said)?)?;
+        return Ok(());
+    }
+    for step in &found.steps {
+        let Step { wanted, samples_per_second, dropped, missing } = step;
+        writeln!(to, "{wanted:>10.0} samples a second wanted, {samples_per_second:>10.0} taken, {dropped} dropped, {missing} missing")?;
+    }
+    let (figure, target, datagrams, header) = (found.samples_per_second, found.target, found.datagrams_per_second, found.header_bytes);
+    writeln!(to, "\n{figure:.0} samples a second with {header} octets each and nothing lost, at least {target}; {datagrams:.0} datagrams")?;
+    let over = &found.overload;
+    let (sum, exact) = (over.sent + over.dropped, if over.is_exact() { "exactly" } else { "NOT" });
+    writeln!(to, "too many: {} taken, {exact} the {sum} that were sent ({}) or dropped ({})", over.taken, over.sent, over.dropped)?;
+    writeln!(
+        to,
+        "          {:.0} a second, shared by workers at {:.4} (Jain), {} received",
+        over.samples_per_second, over.fairness, over.received
+    )?;
     Ok(())
 }
 
