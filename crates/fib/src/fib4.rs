@@ -3,7 +3,8 @@
 //! A trie of 16, 8 and 8 bits (`trie.rs`): the root has an entry for each first half of an address, and a
 //! lookup is one load when no route there is longer than /16, else a node more for the third octet, and
 //! one for the fourth where routes are longer than /24. A table of few routes has plain nodes, and is
-//! asked address by address ([`SmallFib4`]). In a large one, nodes are coded, a tenth of the size, and a
+//! asked address by address ([`SmallFib4`]). In a larger one nodes are dense, a tenth of the size; in a full one they are
+//! plain again, a byte a slot, since routes enough pay for that and a lookup then reads one byte behind the root. A
 //! batch overlaps its waits for memory: a pass over all addresses works out what the next pass reads and
 //! fetches it ([`LargeFib4`]). Addresses that are done after the first load go along, without a branch, since what a
 //! random address finds cannot be guessed.
@@ -118,15 +119,19 @@ impl LargeFib4<'_> {
         weir_cpu::prefetch(&self.root[usize::from(half)]);
     }
 
-    /// What the root says of an address: a word for the step that follows. Fetches the two cache lines that most
-    /// nodes of the third octet fill.
+    /// What the root says of an address: a word for the step that follows. Fetches the byte that it reads, or the two
+    /// cache lines that most dense nodes of the third octet fill.
     #[inline(always)]
     #[must_use]
     pub fn first(self, address: u32) -> u32 {
         let top = load(&self.root[(address >> 16) as usize]);
         let start = top.unit() as usize * UNIT_WORDS;
-        self.fetch(start);
-        self.fetch(start + CACHE_LINE);
+        if top.is_node() && !top.is_bytes() {
+            self.fetch(start);
+            self.fetch(start + CACHE_LINE);
+        } else {
+            self.fetch(start + slot(address, 8) / size_of::<u32>());
+        }
         top.0
     }
 
@@ -135,6 +140,20 @@ impl LargeFib4<'_> {
     #[inline(always)]
     #[must_use]
     pub fn last(self, address: u32, first: u32) -> u32 {
+        let (entry, slot) = (Entry(first), slot(address, 8));
+        let word = self.words.get(entry.unit() as usize * UNIT_WORDS + slot / size_of::<u32>());
+        match word.filter(|_| entry.is_bytes() | !entry.is_node()) {
+            Some(word) => {
+                let below = word.load(Ordering::Relaxed) >> (slot % size_of::<u32>() * 8) & 0xff;
+                if entry.is_node() { below } else { entry.group() }
+            }
+            None => self.dense(address, first),
+        }
+    }
+
+    /// The group by way of a dense node.
+    #[inline(never)]
+    fn dense(self, address: u32, first: u32) -> u32 {
         let (entry, slot) = (Entry(first), slot(address, 8));
         let (head, bit) = dense::head_of(slot);
         let start = entry.unit() as usize * UNIT_WORDS;

@@ -9,6 +9,7 @@
 //! A change costs some 256-slot passes for each octet that the prefix is deeper than two, and so much for
 //! each node below which loses or gains the route as its cover: a new default route visits every node.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,6 +32,9 @@ pub(crate) struct Shape {
     pub(crate) few: usize,
     /// With so many routes below, nodes are plain, too: each of these pays for some bytes more.
     pub(crate) plain_from: usize,
+    /// A table of so many routes has plain nodes of bytes where its groups fit them: a quarter of a KiB each, of which
+    /// a lookup reads one byte.
+    pub(crate) bytes_from: usize,
 }
 
 /// A node to give back.
@@ -59,20 +63,26 @@ pub(crate) struct Grower {
     retired: VecDeque<(Ticket, Block)>,
     /// Slots of the root that are to be made anew.
     dirty: BTreeSet<u16>,
+    /// The slots of the root below have nodes as a large table has them.
+    large_below: usize,
 }
+
+/// Slots of the root whose nodes become those of a large table with each change, until all have.
+const RENEWED: usize = 4;
 
 impl Grower {
     pub(crate) fn new(domain: &Domain, shape: Shape) -> Option<Grower> {
         let nodes = Nodes {
             trie: Arc::new(Trie::new()?),
             shape,
+            large: false,
             words: Space::default(),
             fresh: Vec::new(),
             replaced: Vec::new(),
             stores: Vec::new(),
             count: 0,
         };
-        Some(Grower { rib: Rib::new(), nodes, domain: domain.clone(), retired: VecDeque::new(), dirty: BTreeSet::new() })
+        Some(Grower { rib: Rib::new(), nodes, domain: domain.clone(), retired: VecDeque::new(), dirty: BTreeSet::new(), large_below: 0 })
     }
 
     pub(crate) fn trie(&self) -> &Arc<Trie> {
@@ -86,6 +96,7 @@ impl Grower {
         if before == Some(group) {
             return Ok(before);
         }
+        self.grow_large();
         let planned = self.plan(prefix);
         if planned.is_err() {
             self.nodes.abandon();
@@ -128,6 +139,7 @@ impl Grower {
                 }
             }
         }
+        self.grow_large();
         let is_touched = |slot: &u16| touched[usize::from(*slot / 64)] >> (*slot % 64) & 1 != 0;
         for slot in (0..=u16::MAX).filter(is_touched) {
             if self.renew(slot).is_err() {
@@ -148,8 +160,34 @@ impl Grower {
         (Trie::fixed_bytes() + self.nodes.words.bytes(), self.rib.bytes())
     }
 
-    /// Takes memory back that readers have passed, and makes good what memory was missing for.
+    /// Before each change: takes memory back, makes good what memory was missing for, and what a small table left.
     fn begin(&mut self) {
+        self.take_back();
+        while let Some(slot) = self.dirty.pop_first() {
+            if self.renew(slot).is_err() {
+                self.dirty.insert(slot);
+                return;
+            }
+        }
+        if self.nodes.large && self.large_below < crate::trie::ROOT {
+            let next = self.large_below..crate::trie::ROOT.min(self.large_below + RENEWED);
+            self.large_below = next.end;
+            for slot in next {
+                if self.nodes.trie.top(slot).is_node() {
+                    // Without memory it stays as it is.
+                    let _ = self.renew(slot as u16);
+                }
+            }
+        }
+    }
+
+    /// Whether the table has become a large one; once one, it stays one.
+    fn grow_large(&mut self) {
+        self.nodes.large |= self.rib.len() >= self.nodes.shape.bytes_from;
+    }
+
+    /// Takes memory back that readers have passed.
+    fn take_back(&mut self) {
         while let Some(&(ticket, block)) = self.retired.front() {
             if !self.domain.passed(ticket) {
                 break;
@@ -162,12 +200,6 @@ impl Grower {
             {
                 self.retired.pop_front();
                 self.nodes.give(block);
-            }
-        }
-        while let Some(slot) = self.dirty.pop_first() {
-            if self.renew(slot).is_err() {
-                self.dirty.insert(slot);
-                return;
             }
         }
     }
@@ -237,7 +269,7 @@ impl Grower {
         }
         let ticket = self.domain.ticket();
         nodes.count -= nodes.replaced.len();
-        let coded = nodes.replaced.iter().filter(|block| !block.node.is_plain()).count() as u32;
+        let coded = nodes.replaced.iter().filter(|block| !block.node.is_words()).count() as u32;
         nodes.trie.coded.fetch_sub(coded, Ordering::Relaxed);
         self.retired.extend(nodes.replaced.drain(..).map(|block| (ticket, block)));
     }
@@ -258,6 +290,8 @@ fn roots(prefix: &Prefix) -> impl Iterator<Item = u16> + use<> {
 struct Nodes {
     trie: Arc<Trie>,
     shape: Shape,
+    /// Whether the table has so many routes that its nodes shall be of bytes.
+    large: bool,
     words: Space,
     /// Made for what is planned.
     fresh: Vec<Block>,
@@ -330,7 +364,8 @@ impl Nodes {
         let fits = narrow >= old.narrow() && (1..SLOTS).all(|slot| at[slot] != at[slot - 1] || slots[slot] == slots[slot - 1]);
         let runs = (0..SLOTS).filter(|&slot| begins(slot, slots)).count();
         let had = usize::from(at[SLOTS - 1] - at[0]) + 1;
-        if fits && (old.is_plain() || 4 * dense::byte_of(0, runs, narrow) > 3 * dense::byte_of(0, had, old.narrow())) {
+        let shall_change = self.large && !old.is_plain() && narrow == Entry::bytes(0).narrow();
+        if fits && !shall_change && (old.is_plain() || 4 * dense::byte_of(0, runs, narrow) > 3 * dense::byte_of(0, had, old.narrow())) {
             let changed = (0..SLOTS).filter(|&slot| slots[slot] != before[slot] && (slot == 0 || at[slot] != at[slot - 1]));
             let place = |slot: usize| Place::Run(byte_of_run(old, usize::from(at[slot])), old.narrow());
             self.stores.extend(changed.map(|slot| (place(slot), slots[slot])));
@@ -345,20 +380,31 @@ impl Nodes {
         self.count < self.shape.few && self.trie.coded.load(Ordering::Relaxed) == 0
     }
 
-    /// A new plain or dense node.
+    /// A new plain or dense node: of words while the table has few of them, of bytes when it is large.
     fn put(&mut self, slots: &Slots, many: bool) -> Result<Entry, Full> {
-        let coded = dense::Coded::new(slots);
-        let plain = self.is_few() || many;
-        let words = if plain { SLOTS } else { coded.words().len() };
-        let units = (words * size_of::<u32>()).div_ceil(UNIT) as u32;
-        let unit = self.words.take(&self.trie.words, units).ok_or(Full)?;
-        let node = if plain { Entry::plain(unit) } else { Entry::dense(unit, coded.narrow()) };
-        let there = self.trie.words.node(unit, words);
-        if plain {
-            there.iter().zip(slots).for_each(|(word, slot)| word.store(slot.0, Ordering::Relaxed));
-        } else {
-            there.iter().zip(coded.words()).for_each(|(word, new)| word.store(*new, Ordering::Relaxed));
+        if self.is_few() || many {
+            return self.put_words(slots.map(|slot| slot.0).iter(), Entry::plain);
         }
+        let narrow = dense::narrow_for(slots);
+        if self.large && narrow == Entry::bytes(0).narrow() {
+            let (words, _) = slots.as_chunks();
+            return self.put_words(words.iter().map(|&word| u32::from_le_bytes(word.map(|slot: Entry| slot.0 as u8))), Entry::bytes);
+        }
+        let coded = dense::Coded::new(slots);
+        self.put_words(coded.words().iter(), |unit| Entry::dense(unit, coded.narrow()))
+    }
+
+    /// A new node of these words, named when it is known where it begins.
+    fn put_words(
+        &mut self,
+        words: impl ExactSizeIterator<Item = impl Borrow<u32>>,
+        name: impl FnOnce(u32) -> Entry,
+    ) -> Result<Entry, Full> {
+        let units = (words.len() * size_of::<u32>()).div_ceil(UNIT) as u32;
+        let unit = self.words.take(&self.trie.words, units).ok_or(Full)?;
+        let there = self.trie.words.node(unit, words.len());
+        there.iter().zip(words).for_each(|(there, word)| there.store(*word.borrow(), Ordering::Relaxed));
+        let node = name(unit);
         self.note_fresh(Block { node, units });
         Ok(node)
     }
@@ -373,19 +419,14 @@ impl Nodes {
             self.stores.extend(changed.map(|(at, (_, &new))| (Place::Pair(start + at), Entry(new))));
             return Ok(old);
         }
-        let units = size_of_val(coded.words()).div_ceil(UNIT) as u32;
-        let unit = self.words.take(&self.trie.words, units).ok_or(Full)?;
-        let there = self.trie.words.node(unit, coded.words().len());
-        there.iter().zip(coded.words()).for_each(|(word, new)| word.store(*new, Ordering::Relaxed));
-        let node = Entry::ranges(unit, coded.is_indexed());
-        self.note_fresh(Block { node, units });
+        let node = self.put_words(coded.words().iter(), |unit| Entry::ranges(unit, coded.is_indexed()))?;
         self.replace_all(old);
         Ok(node)
     }
 
     fn note_fresh(&mut self, block: Block) {
         self.count += 1;
-        if !block.node.is_plain() {
+        if !block.node.is_words() {
             self.trie.coded.fetch_add(1, Ordering::Relaxed);
         }
         self.fresh.push(block);
@@ -415,7 +456,7 @@ impl Nodes {
         self.replaced.clear();
         self.count -= self.fresh.len();
         for block in std::mem::take(&mut self.fresh) {
-            if !block.node.is_plain() {
+            if !block.node.is_words() {
                 self.trie.coded.fetch_sub(1, Ordering::Relaxed);
             }
             self.give(block);

@@ -25,7 +25,7 @@ pub(crate) struct Trie {
     pub(crate) root: Box<Root>,
     /// All nodes.
     pub(crate) words: Arena,
-    /// How many nodes are not plain.
+    /// How many nodes are not plain ones of words.
     pub(crate) coded: AtomicU32,
 }
 
@@ -93,7 +93,7 @@ impl Trie {
     /// The words of a plain or dense node.
     pub(crate) fn node(&self, node: Entry) -> &[AtomicU32] {
         if node.is_plain() {
-            return self.words.node(node.unit(), SLOTS);
+            return self.words.node(node.unit(), SLOTS >> node.narrow());
         }
         let head = self.words.node(node.unit(), HEAD);
         self.words.node(node.unit(), dense::len_of(head, node.narrow()))

@@ -64,9 +64,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn agrees_with_a_prefix_map(changes in prop::collection::vec(change(), 1..120), others in prop::collection::vec(address(), 0..300)) {
+    fn agrees_with_a_prefix_map(
+        large in any::<bool>(),
+        changes in prop::collection::vec(change(), 1..120),
+        others in prop::collection::vec(address(), 0..300),
+    ) {
         let domain = Domain::new(1);
-        let mut writer = Fib4Writer::new(&domain).unwrap();
+        let mut writer = if large { Fib4Writer::large(&domain) } else { Fib4Writer::new(&domain) }.unwrap();
         let mut oracle = PrefixMap::<Ipv4Net, u32>::new();
         for change in changes {
             let touched = match change {
@@ -174,4 +178,44 @@ fn a_small_table_is_small() {
     for address in [1, 0xc000_0201, 0xc000_02ff, 0xc000_0300, 0x0a00_0001, 0x0a00_ffff, 0x0fff_0000] {
         assert_eq!(small.lookup(address), fib.lookup(address), "{address:#x}");
     }
+}
+
+/// Sixteen prefixes of 1,500 slots of the root are in before the table is large and as many of 6,500 after: the nodes of the first
+/// are made anew, little by little, with the changes that follow.
+#[test]
+fn a_table_that_becomes_large_is_made_anew_little_by_little() {
+    let domain = Domain::new(1);
+    let mut writer = Fib4Writer::new(&domain).unwrap();
+    let route = |n: u32| (Ipv4Net::new(((n / 16) << 16 | (n % 16) << 12).into(), 20).unwrap(), 1 + n % 200);
+    let few: Vec<_> = (0..24_000).map(route).collect();
+    writer.extend(&few).unwrap();
+    let dense = writer.memory().table;
+    let many: Vec<_> = (24_000..128_000).map(route).collect();
+    writer.extend(&many).unwrap();
+    let fib = writer.fib().clone();
+    let agree = |writer: &Fib4Writer| {
+        let addresses: Vec<u32> = (0..9_000u32).map(|n| n.wrapping_mul(59_652_323) % (8_100 << 16)).collect();
+        let mut groups = vec![0; addresses.len()];
+        fib.lookup_batch(&addresses, &mut groups);
+        addresses
+            .iter()
+            .zip(groups)
+            .all(|(&address, group)| Some(group) == writer.longest_match(address.into()).map(|(_, group)| group).or(Some(0)))
+    };
+    assert!(agree(&writer));
+    let before = writer.memory().table;
+    // A group too great for a byte, and a route that is longer: such nodes stay coded.
+    writer.insert(net("0.5.0.0/20"), 70_000).unwrap();
+    writer.insert(net("0.6.1.1/32"), 9).unwrap();
+    for n in 0..17_000 {
+        let (prefix, group) = route(n * 7 % 128_000);
+        writer.insert(prefix, group + n % 2).unwrap();
+        assert!(n % 4_000 != 0 || agree(&writer));
+    }
+    assert!(agree(&writer));
+    let after = writer.memory();
+    assert!(after.table > before && after.table > dense + 6_500 * 256 && after.blocks == 8_001, "{dense} {before} {after:?}");
+    let all: Vec<Ipv4Net> = writer.iter().map(|(prefix, _)| prefix).collect();
+    assert!(all.into_iter().all(|prefix| writer.remove(prefix).is_some()));
+    assert_eq!(writer.memory().blocks, 0);
 }
