@@ -79,6 +79,8 @@ impl Peer {
 /// An interface as the control side knows it.
 pub(crate) struct Attached {
     pub(crate) index: u32,
+    /// Tells it from an earlier one of the same number.
+    pub(crate) made: u64,
     pub(crate) port: Option<Box<dyn Port>>,
     /// Of a memif.
     pub(crate) peer: Option<Peer>,

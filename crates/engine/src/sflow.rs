@@ -137,6 +137,8 @@ pub(crate) struct SflowSide {
     polling: BTreeMap<u32, u32>,
     /// The Linux interfaces that they are paired with.
     pairs: BTreeMap<u32, u32>,
+    /// Interfaces that were made so far.
+    pub(crate) made: u64,
     agent: Option<AgentHandle>,
     last: AgentStats,
 }
@@ -159,6 +161,7 @@ impl SflowSide {
             others: BTreeMap::new(),
             polling: BTreeMap::new(),
             pairs: BTreeMap::new(),
+            made: 0,
             agent: Some(agent),
             last: AgentStats::default(),
         })

@@ -35,6 +35,7 @@ impl Control {
         let (rx, tx) = (attached.counters.rx(), attached.counters.tx());
         InterfaceReport {
             ifindex: attached.index,
+            made: attached.made,
             name: name.to_owned(),
             sampled: wanted.is_some_and(|wanted| self.is_reported(name, wanted)),
             kind: wanted.map_or(0, kind),

@@ -130,6 +130,8 @@ impl From<SocketAddr> for Destination {
 #[expect(missing_docs, reason = "the fields of the generic interface counters, named as there")]
 pub struct InterfaceReport {
     pub ifindex: u32,
+    /// Tells it from an earlier one of the same number, whose counters were others.
+    pub made: u64,
     pub name: String,
     pub sampled: bool,
     /// `ifType` as IANA numbers it; 0 is taken for Ethernet.

@@ -13,6 +13,8 @@ use super::{InterfaceReport, InterfaceStats, Share};
 struct Part {
     /// Its pool as of the last sample that came out of its ring.
     seen: u64,
+    /// What of it is an earlier interface's.
+    before: u64,
     /// What is told of it.
     share: Share,
 }
@@ -22,6 +24,8 @@ struct Part {
 pub(super) struct DataSource {
     flow_sequence: u32,
     counter_sequence: u32,
+    /// Which of the interfaces that had this number; 0 = not known yet.
+    made: u64,
     /// Each worker's part.
     workers: Vec<Part>,
     /// Octets in and out when counters were last reported.
@@ -39,11 +43,21 @@ impl DataSource {
         }
         if self.workers.get(worker).is_some_and(|before| pool < before.seen) {
             self.flow_sequence = 0;
-            self.workers.iter_mut().for_each(|worker| (worker.seen, worker.share.pool) = (0, 0));
+            self.workers.iter_mut().for_each(|worker| (worker.seen, worker.before, worker.share.pool) = (0, 0, 0));
         }
         if let Some(own) = self.workers.get_mut(worker) {
             own.seen = pool;
         }
+    }
+
+    /// Takes note of which interface has this number now. One that was made anew has counters that begin again, so that
+    /// pool and sequences do, too.
+    pub(super) fn is_of(&mut self, made: u64) {
+        if std::mem::replace(&mut self.made, made) == made || self.flow_sequence == 0 && self.counter_sequence == 0 {
+            return;
+        }
+        (self.flow_sequence, self.counter_sequence) = (0, 0);
+        self.workers.iter_mut().for_each(|worker| (worker.before, worker.share.pool) = (worker.seen, 0));
     }
 
     /// The pool over all workers as of a sample of one of them. Samples that waited come late: by them no pool goes back,
@@ -52,7 +66,7 @@ impl DataSource {
         if let Some(own) = self.workers.get_mut(worker)
             && pool <= own.seen
         {
-            own.share.pool = own.share.pool.max(pool);
+            own.share.pool = own.share.pool.max(pool.saturating_sub(own.before));
         }
         self.pool()
     }
@@ -246,6 +260,20 @@ mod tests {
         assert_eq!(source.pool_at(1, 490), 20);
         source.flow_added(1);
         assert_eq!((pool(&mut source, 0, 30), source.next_flow()), (50, 2));
+    }
+
+    #[test]
+    fn one_of_the_same_number_begins_again_although_workers_count_on() {
+        let mut source = DataSource::default();
+        source.is_of(3);
+        source.saw(0, 1000);
+        assert_eq!(source.pool_at(0, 1000), 1000);
+        source.flow_added(0);
+        source.is_of(3);
+        assert_eq!((source.pool(), source.next_flow()), (1000, 2));
+        source.is_of(4);
+        source.saw(0, 1007);
+        assert_eq!((source.pool_at(0, 1007), source.next_flow()), (7, 1));
     }
 
     #[test]

@@ -236,6 +236,9 @@ impl Agent {
             self.desk.numbers.reported(MACHINE, since, interval(MACHINE));
         }
         let machine = machine.is_some();
+        for report in reports.iter().filter(|report| report.sampled) {
+            self.desk.numbers.source(report.ifindex).is_of(report.made);
+        }
         reports.retain(|report| report.sampled && !interval(report.ifindex).is_zero());
         self.desk
             .numbers

@@ -170,7 +170,7 @@ fn tshark_reads_the_same(file: &str, near: u64, far: u64) {
     let drops = run(&format!(
         "tshark -n -r {file} -Y net_dm.hw_trap_name -T fields -e net_dm.port.netdev_index -e net_dm.hw_trap_group_name -e net_dm.hw_trap_name -e net_dm.orig_len"
     ));
-    assert!(drops.lines().any(|it| it == format!("{near}\tip4-lookup\tno-route\t98")), "{drops}");
+    assert!(drops.lines().any(|it| it == format!("{near}\ticmp4-error\tno-route\t98")), "{drops}");
 }
 
 #[test]
