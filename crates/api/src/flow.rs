@@ -242,6 +242,9 @@ pub struct FlowEntry {
     /// Top label of the stack that it comes with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<u32>,
+    /// Type of service, or traffic class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<u8>,
     /// Packets so far.
     pub packets: u64,
     /// Octets so far.

@@ -256,6 +256,7 @@ fn export_once(set: &str, records: u32) -> std::io::Result<(f64, u64)> {
         sampling: 1,
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
+        biflow: false,
         epoch: Epoch::default(),
         collectors: vec![collector],
     };

@@ -20,6 +20,7 @@ use weir_telemetry::meter::{Answer, FlowFilter, FlowOrder, MeterControl, Questio
 use crate::control::Control;
 use crate::ipfix::addresses;
 use crate::router::Router;
+use crate::worker::Command;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -171,6 +172,7 @@ impl Control {
             vlan: some(parts.vlan),
             customer_vlan: some(parts.customer_vlan),
             label: (parts.label & MPLS != 0).then_some((parts.label & 0x00ff_ffff) >> 4),
+            class: Some(parts.tos).filter(|class| *class != 0),
             packets: sums.packets,
             octets: sums.octets,
             start: time(sums.first),
@@ -222,10 +224,9 @@ impl Router {
             }
             {
                 let mut control = self.control();
-                if let Some(handle) = control.workers.get_mut(worker)
-                    && handle.turn_by_hand().is_none()
-                {
-                    handle.waker.wake();
+                if let Some(handle) = control.workers.get_mut(worker) {
+                    handle.tell(Command::Tick);
+                    handle.turn_by_hand();
                 }
             }
             std::thread::sleep(Duration::from_millis(2));

@@ -316,6 +316,7 @@ impl IpfixSide {
             sampling: config.sampling_rate,
             active: Duration::from_secs(config.active_timeout.into()),
             idle: Duration::from_secs(config.idle_timeout.into()),
+            biflow: config.biflow,
             epoch: Epoch { wall: self.wall(), started: 0 },
             collectors: config.collectors.iter().map(|collector| self.collector(collector)).collect(),
         }

@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Release(HoldKey),
     /// Send a packet out of the interface in its `aux` word.
     Send(Pkt),
+    /// Give the taps their turn at once.
+    Tick,
     /// Follow packets, or stop.
     Trace(Option<TraceRequest>),
     /// End: take nothing more in.
@@ -243,6 +245,7 @@ impl Worker {
             }
             Command::Release(key) => self.graph.release(key),
             Command::Send(packet) => lane.to_send.push(packet),
+            Command::Tick => lane.next_expiry = 0,
             Command::Trace(request) => self.graph.trace(request),
             Command::Drain => self.drain(),
             Command::Stop => lane.stopped = true,

@@ -111,4 +111,5 @@ fn reply(interface: &Interface, packet: &mut Pkt, said: &Said) {
     debug_assert!(EthernetHeader::read(packet.data()).is_some());
     packet.set_aux(interface.index);
     packet.clear_flags(Flags::BROADCAST | Flags::MULTICAST);
+    packet.set_flags(Flags::ORIGINATED);
 }

@@ -234,6 +234,7 @@ fn answer(interface: &Interface, packet: &mut Pkt, asker: &Sender, target: [u8; 
     }
     packet.set_aux(interface.index);
     packet.clear_flags(Flags::BROADCAST | Flags::MULTICAST);
+    packet.set_flags(Flags::ORIGINATED);
     if everybody {
         packet.set_flags(Flags::MULTICAST);
     }

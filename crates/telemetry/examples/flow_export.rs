@@ -54,6 +54,7 @@ fn main() {
             sampling: 1,
             active: Duration::from_secs(60),
             idle: Duration::from_secs(15),
+            biflow: false,
             epoch: Epoch::default(),
             collectors: vec![collector],
         };

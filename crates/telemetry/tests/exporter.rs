@@ -87,6 +87,7 @@ fn start_refreshing(refresh: Duration, collectors: Vec<CollectorConfig>, sources
         sampling: 1,
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
+        biflow: false,
         epoch: Epoch { wall: wall(), started: SECOND },
         collectors,
     };

@@ -55,6 +55,7 @@ fn export(port: u16, version: Version) -> u64 {
         sampling: 1,
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
+        biflow: false,
         epoch: Epoch { wall: wall * SECOND, started: 0 },
         collectors: vec![CollectorConfig { address, transport: Transport::Udp, version, records, mtu: 1500, queue: 0 }],
     };

@@ -2,7 +2,7 @@
 //!
 //! What is zero is left out, so that whatever is counted without being expected stands out as a
 //! difference. Traffic and drops come from the API's own views, by interface; packets of no interface
-//! stand under "nowhere". So do what bridge domains and the terms of access lists counted.
+//! stand under "nowhere". So do flows, where an interface is metered, and what bridge domains and the terms of access lists counted.
 
 use std::collections::BTreeMap;
 
@@ -34,6 +34,7 @@ pub fn of(router: &Router) -> Result<Value, String> {
         "drops": drops,
         "bridges": bridges(router).map_err(failed)?,
         "acls": acls(router).map_err(failed)?,
+        "flows": flows(router).map_err(failed)?,
         "totals": {
             "originated": totals.originated, "replicated": totals.replicated, "consumed": totals.consumed, "held": totals.held,
         },
@@ -60,6 +61,32 @@ fn acls(router: &Router) -> Result<Value, weir_api::ApiError> {
     let terms = all.terms.into_iter().map(|term| (format!("{} {}", term.acl, term.term), json!(term.packets)));
     let none = all.bindings.into_iter().map(|it| (format!("{} {} unmatched", it.interface, it.direction), json!(it.unmatched)));
     Ok(Value::Object(terms.chain(none).collect()))
+}
+
+/// Flows that are in the meter's tables, by what tells them apart: packets and octets.
+fn flows(router: &Router) -> Result<Value, weir_api::ApiError> {
+    if router.ipfix()?.interfaces.is_empty() {
+        return Ok(Value::Null);
+    }
+    let flow = |it: weir_api::FlowEntry| {
+        let mut name = format!("{} {} > {}", it.protocol.map_or_else(|| "l2".to_owned(), |it| it.to_string()), it.source, it.destination);
+        let more = [
+            ("type", it.ethertype.map(u64::from)),
+            ("from", it.source_port.map(u64::from)),
+            ("to", it.destination_port.map(u64::from)),
+            ("vlan", it.vlan.map(u64::from)),
+            ("customer", it.customer_vlan.map(u64::from)),
+            ("label", it.label.map(u64::from)),
+            ("class", it.class.map(u64::from)),
+            ("flags", Some(u64::from(it.tcp_flags)).filter(|flags| *flags != 0)),
+        ];
+        more.iter().filter_map(|(word, value)| Some((word, (*value)?))).for_each(|(word, value)| name += &format!(", {word} {value}"));
+        name += &format!(", {} to {}", it.input.as_deref().unwrap_or("nowhere"), it.output.as_deref().unwrap_or("nowhere"));
+        name += &it.next_hop.map_or_else(String::new, |it| format!(" via {it}"));
+        (format!("{name}, status {}", it.forwarding_status), json!({"packets": it.packets, "octets": it.octets}))
+    };
+    let all = router.flows_where(&weir_api::FlowQuery { most: 10_000, ..weir_api::FlowQuery::default() })?;
+    Ok(Value::Object(all.flows.into_iter().map(flow).collect()))
 }
 
 fn without_zeros(value: Value) -> Option<Value> {

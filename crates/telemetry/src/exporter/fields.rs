@@ -5,7 +5,7 @@
 //! writing a record is then one walk over its fields.
 
 use weir_flowfmt::ipfix::elements::{by_name, by_number};
-use weir_flowfmt::ipfix::template::{Field, Template};
+use weir_flowfmt::ipfix::template::{Field, REVERSE, Space, Template};
 use weir_flowfmt::ipfix::{FIRST_DATA_SET, Version};
 
 use crate::flows::FlowRecord;
@@ -224,20 +224,44 @@ impl Epoch {
 #[derive(Clone, Debug)]
 pub struct Plan {
     templates: [Template; 3],
+    /// The same with what the other direction tells behind it (RFC 5103).
+    both: [Template; 3],
 }
 
+/// Numbers of templates of both directions are so much higher.
+const BOTH: u16 = 256;
+/// Elements that the other direction tells anew: what was counted, when, and why the record was made.
+const REVERSED: [u16; 18] = [1, 2, 6, 21, 22, 25, 26, 52, 53, 89, 136, 152, 153, 154, 155, 156, 157, 197];
+/// `biflowDirection`: 1, the forward direction is the initiator's.
+const DIRECTION: Field = Field::iana(239, 1);
+
 impl Plan {
-    /// Templates with numbers from `first` on, at least 256.
+    /// Templates with numbers from `first` on, at least 256 and at most 500.
     #[must_use]
     pub fn new(set: &RecordSet, version: Version, first: u16) -> Plan {
         let first = first.max(FIRST_DATA_SET);
-        let template = |place: usize| Template::data(first.saturating_add(place as u16), set.fields(KINDS[place], version).collect());
-        Plan { templates: [template(0), template(1), template(2)] }
+        let fields = |place: usize| set.fields(KINDS[place], version).collect::<Vec<_>>();
+        let template = |place: usize| Template::data(first.saturating_add(place as u16), fields(place));
+        let both = |place: usize| {
+            let mut all = fields(place);
+            if version == Version::Ipfix && !all.is_empty() && KINDS[place] != Kind::L2 {
+                let reversed = |field: &&Field| REVERSED.contains(&field.number);
+                let reverse: Vec<Field> =
+                    all.iter().filter(reversed).map(|field| Field { space: Space::Enterprise(REVERSE), ..*field }).collect();
+                all.extend(reverse);
+                all.push(DIRECTION);
+            } else {
+                all.clear();
+            }
+            Template::data((first + BOTH).saturating_add(place as u16), all)
+        };
+        Plan { templates: [template(0), template(1), template(2)], both: [both(0), both(1), both(2)] }
     }
 
-    /// The templates that have any field.
-    pub fn templates(&self) -> impl Iterator<Item = &Template> {
-        self.templates.iter().filter(|template| !template.fields.is_empty())
+    /// The templates that have any field; those of both directions, too, if there will be such records.
+    pub fn templates(&self, biflow: bool) -> impl Iterator<Item = &Template> {
+        let both = if biflow { self.both.as_slice() } else { &[] };
+        self.templates.iter().chain(both).filter(|template| !template.fields.is_empty())
     }
 
     /// The template of this kind of flow, if the set has a field for it.
@@ -250,7 +274,11 @@ impl Plan {
     /// Which fields tell flows apart: `flowKeyIndicator` (173), a bit for each of the first 64 fields.
     #[must_use]
     pub fn key_indicator(template: &Template) -> u64 {
-        let keys = template.fields.iter().enumerate().take(64).filter(|(_, field)| KEYS.contains(&field.number));
+        // Of IP flows the MAC addresses are those of the first packet.
+        let is_ip = template.fields.iter().any(|field| matches!(field.number, 4 | 7 | 8 | 11 | 12 | 27 | 28));
+        let is_key =
+            |field: &Field| field.space == Space::Iana && KEYS.contains(&field.number) && !(is_ip && matches!(field.number, 56 | 80));
+        let keys = template.fields.iter().enumerate().take(64).filter(|(_, field)| is_key(field));
         keys.fold(0, |bits, (place, _)| bits | 1 << place)
     }
 
@@ -261,6 +289,22 @@ impl Plan {
         octets.clear();
         for field in &template.fields {
             write_field(field.number, record, &parts, epoch, octets);
+        }
+        Some(template.id)
+    }
+
+    /// Writes a record of both directions; `None` where there is no template for such.
+    pub fn write_both(&self, forward: &FlowRecord, reverse: &FlowRecord, epoch: &Epoch, octets: &mut Vec<u8>) -> Option<u16> {
+        let (parts, back) = (forward.key.parts(), reverse.key.parts());
+        let place = KINDS.iter().position(|other| *other == parts.kind)?;
+        let template = self.both.get(place).filter(|template| !template.fields.is_empty())?;
+        octets.clear();
+        for field in &template.fields {
+            match field.space {
+                _ if *field == DIRECTION => octets.push(1),
+                Space::Iana | Space::Scope9 => write_field(field.number, forward, &parts, epoch, octets),
+                Space::Enterprise(_) => write_field(field.number, reverse, &back, epoch, octets),
+            }
         }
         Some(template.id)
     }
@@ -340,6 +384,10 @@ mod tests {
                 let id = plan.write(&record, &Epoch::default(), &mut octets).unwrap();
                 let template = plan.template(kind).unwrap();
                 assert_eq!((template.id, template.fixed()), (id, Some(octets.len())), "{kind:?}");
+                let both = plan.write_both(&record, &record, &Epoch::default(), &mut octets);
+                let template = plan.templates(true).find(|template| Some(template.id) == both);
+                assert_eq!(both.is_some(), version == Version::Ipfix && kind != Kind::L2);
+                assert!(template.is_none_or(|template| template.fixed() == Some(octets.len())), "{kind:?}");
             }
         }
     }
@@ -356,7 +404,7 @@ mod tests {
         assert_eq!(RecordSet::new([]), Err(FieldError::Empty));
         // A set of L2 has nothing but addresses of L2 for IPv4.
         let plan = Plan::new(&RecordSet::new(["sourceIPv4Address"]).unwrap(), Version::Ipfix, 256);
-        assert!(plan.template(Kind::Ip6).is_none() && plan.templates().count() == 1);
+        assert!(plan.template(Kind::Ip6).is_none() && plan.templates(false).count() == 1);
     }
 
     #[test]

@@ -11,10 +11,11 @@
 //! begin at 0; what was in the queue when a connection broke goes out on the next one.
 //!
 //! * `run`: the thread.  * `session`: one collector.  * `stream`: queue and connection.
-//! * `options`: what is told besides flows.  * [`fields`]: from a record to octets.
+//! * `biflow`: both directions in one record.  * `options`: what is told besides flows.  * [`fields`]: from a record to octets.
 //!
 //! This file is what others see of it: configuration, numbers, and the handle.
 
+mod biflow;
 pub mod fields;
 mod options;
 mod run;
@@ -88,6 +89,8 @@ pub struct ExporterConfig {
     pub active: Duration,
     /// The other one.
     pub idle: Duration,
+    /// Whether both directions of a conversation become one record, for collectors of IPFIX.
+    pub biflow: bool,
     /// What times of records are.
     pub epoch: Epoch,
     /// To whom.

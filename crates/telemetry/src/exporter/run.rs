@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::biflow::Pairing;
 use super::options::Numbers;
 use super::session::{Moment, Session};
-use super::{CollectorConfig, ExporterConfig, ExporterHandle, ExporterStats, FlowSource, Knows, Load, Shared, lock};
+use super::{CollectorConfig, Epoch, ExporterConfig, ExporterHandle, ExporterStats, FlowSource, Knows, Load, Shared, lock};
 use crate::flows::FlowRecord;
 
 /// Records taken from each ring before anything else is looked at.
@@ -26,6 +27,8 @@ pub struct Exporter {
     config: ExporterConfig,
     sources: Vec<FlowSource>,
     sessions: Vec<Session>,
+    /// Records that wait for the other direction, where that is asked for.
+    pairing: Pairing,
     knows: Arc<dyn Knows>,
     shared: Arc<Shared>,
     taken: Load,
@@ -41,11 +44,12 @@ impl Exporter {
     /// When there is no thread to be had.
     pub fn start(config: ExporterConfig, sources: Vec<FlowSource>, knows: Arc<dyn Knows>) -> std::io::Result<ExporterHandle> {
         let (now, shared) = (Instant::now(), Arc::new(Shared::default()));
-        let sessions = config.collectors.iter().map(|collector| Session::new(collector.clone(), config.domain)).collect();
+        let sessions = config.collectors.iter().map(|collector| Session::new(collector.clone(), config.domain, config.biflow)).collect();
         let exporter = Exporter {
             config,
             sources,
             sessions,
+            pairing: Pairing::default(),
             knows,
             shared: shared.clone(),
             taken: Load::default(),
@@ -89,6 +93,7 @@ impl Exporter {
         self.refresh();
         let most = self.sources.iter().map(|source| source.ring.len()).max();
         self.drain(most.unwrap_or(0));
+        self.release_pairs(None);
         let moment = self.moment();
         let until = moment.now + LAST;
         self.sessions.iter_mut().for_each(|session| session.end(moment, until));
@@ -117,10 +122,12 @@ impl Exporter {
         let moment = self.moment();
         let mut old = std::mem::take(&mut self.sessions);
         for collector in &config.collectors {
-            let same = |session: &Session| session.config == *collector && config.domain == self.config.domain;
+            let same = |session: &Session| {
+                session.config == *collector && (config.domain, config.biflow) == (self.config.domain, self.config.biflow)
+            };
             self.sessions.push(match old.iter().position(same) {
                 Some(place) => old.remove(place),
-                None => Session::new(collector.clone(), config.domain),
+                None => Session::new(collector.clone(), config.domain, config.biflow),
             });
         }
         old.iter_mut().for_each(|session| session.end(moment, moment.now));
@@ -168,26 +175,39 @@ impl Exporter {
     /// the fullest one gave.
     fn drain(&mut self, most: usize) -> usize {
         let moment = self.moment();
-        let Exporter { sources, sessions, config, taken, knows, .. } = self;
+        self.release_pairs(Some(moment.now));
+        let Exporter { sources, sessions, pairing, config, taken, knows, .. } = self;
         if sources.iter().all(|source| source.ring.is_empty()) {
             return 0;
         }
-        if !sessions.iter().any(Session::needs_completion) {
-            return drain(sources, most, |record| {
-                taken.add(Load { flows: 1, packets: record.sums.packets, octets: record.sums.octets });
-                sessions.iter_mut().for_each(|session| session.record(record, &config.epoch, moment));
-            });
+        let (epoch, biflow) = (config.epoch, config.biflow);
+        let mut take = |record: &FlowRecord| {
+            taken.add(Load { flows: 1, packets: record.sums.packets, octets: record.sums.octets });
+            if biflow {
+                pairing.push(record, moment.now, &mut |forward, reverse| send(sessions, forward, reverse, &epoch, moment));
+            } else {
+                sessions.iter_mut().for_each(|session| session.record(record, &epoch, moment));
+            }
+        };
+        if !config.collectors.iter().any(|collector| collector.records.need_completion()) {
+            return drain(sources, most, take);
         }
         let mut passes = 0;
         knows.with_completion(&mut |completion| {
             passes = drain(sources, most, |record| {
                 let mut record = *record;
                 completion.complete(&mut record);
-                taken.add(Load { flows: 1, packets: record.sums.packets, octets: record.sums.octets });
-                sessions.iter_mut().for_each(|session| session.record(&record, &config.epoch, moment));
+                take(&record);
             });
         });
         passes
+    }
+
+    /// Records whose other direction does not come.
+    fn release_pairs(&mut self, now: Option<Instant>) {
+        let (moment, epoch) = (self.moment(), self.config.epoch);
+        let Exporter { sessions, pairing, .. } = self;
+        pairing.expire(now, &mut |forward, reverse| send(sessions, forward, reverse, &epoch, moment));
     }
 
     /// Publishes what was done.
@@ -199,6 +219,15 @@ impl Exporter {
         };
         *lock(&self.shared.stats) =
             ExporterStats { taken: self.taken, collectors: self.sessions.iter().map(of).collect(), oldest: oldest.as_nanos() as u64 };
+    }
+}
+
+fn send(sessions: &mut [Session], forward: &FlowRecord, reverse: Option<&FlowRecord>, epoch: &Epoch, moment: Moment) {
+    for session in sessions {
+        match reverse {
+            Some(reverse) => session.pair(forward, reverse, epoch, moment),
+            None => session.record(forward, epoch, moment),
+        }
     }
 }
 

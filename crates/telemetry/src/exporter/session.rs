@@ -40,6 +40,8 @@ pub(super) struct Session {
     pub(super) config: CollectorConfig,
     /// By the number of the record set.
     plans: Vec<Option<Plan>>,
+    /// Whether templates of both directions are told.
+    biflow: bool,
     builder: MessageBuilder,
     way: Way,
     sequence: u32,
@@ -52,7 +54,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(config: CollectorConfig, domain: u32) -> Session {
+    pub(super) fn new(config: CollectorConfig, domain: u32, biflow: bool) -> Session {
         // RFC 7011, 10.3.3: the message with all headers fits the path.
         let headers = match (&config.transport, config.address) {
             (Transport::Udp, SocketAddr::V4(_)) => 28,
@@ -67,6 +69,7 @@ impl Session {
         };
         Session {
             plans: plans(&config),
+            biflow: biflow && config.version == Version::Ipfix,
             builder: MessageBuilder::new(config.version, domain, most),
             way,
             sequence: 0,
@@ -79,18 +82,33 @@ impl Session {
         }
     }
 
-    /// Whether its records tell where flows were routed.
-    pub(super) fn needs_completion(&self) -> bool {
-        self.config.records.need_completion()
+    /// Puts both directions into the message: as one record if there can be such, else as two.
+    pub(super) fn pair(&mut self, forward: &FlowRecord, reverse: &FlowRecord, epoch: &Epoch, moment: Moment) {
+        let plan = self.plans.get(usize::from(forward.key.set())).and_then(Option::as_ref);
+        match plan.and_then(|plan| plan.write_both(forward, reverse, epoch, &mut self.scratch)) {
+            Some(template) => {
+                let (there, back) = (&forward.sums, &reverse.sums);
+                self.put(template, Load { flows: 2, packets: there.packets + back.packets, octets: there.octets + back.octets }, moment);
+            }
+            None => {
+                self.record(forward, epoch, moment);
+                self.record(reverse, epoch, moment);
+            }
+        }
     }
 
-    /// Puts a record into the message; sends that first when it is full.
+    /// Puts a record into the message.
     pub(super) fn record(&mut self, record: &FlowRecord, epoch: &Epoch, moment: Moment) {
         let load = Load { flows: 1, packets: record.sums.packets, octets: record.sums.octets };
         let plan = self.plans.get(usize::from(record.key.set())).and_then(Option::as_ref);
-        let Some(template) = plan.and_then(|plan| plan.write(record, epoch, &mut self.scratch)) else {
-            return self.stats.left_out.add(load);
-        };
+        match plan.and_then(|plan| plan.write(record, epoch, &mut self.scratch)) {
+            Some(template) => self.put(template, load, moment),
+            None => self.stats.left_out.add(load),
+        }
+    }
+
+    /// Puts what was written into the message; sends that first when it is full.
+    fn put(&mut self, template: u16, load: Load, moment: Moment) {
         let mut fit = self.builder.record(template, &self.scratch);
         if fit == Ok(Fit::Full) {
             self.send(moment);
@@ -169,7 +187,7 @@ impl Session {
         self.refresh_at = Some(moment.now + every);
         self.send(moment);
         let stats = self.stats();
-        let data: Vec<&Template> = self.plans.iter().flatten().flat_map(Plan::templates).collect();
+        let data: Vec<&Template> = self.plans.iter().flatten().flat_map(|plan| plan.templates(self.biflow)).collect();
         let keys: Vec<(u16, u64)> = data.iter().map(|template| (template.id, Plan::key_indicator(template))).collect();
         let mut numbers =
             Numbers { keys, message_octets: stats.message_octets, messages: stats.messages, flows: stats.sent.flows, ..numbers.clone() };
