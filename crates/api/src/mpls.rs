@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::forwarding::PathReply;
+use crate::forwarding::{PathReply, RouteGroup};
 
 /// Entries of incoming labels.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +22,9 @@ pub struct LabelReply {
     /// The table (VRF) that looks packets up once it is off; 0 = the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lookup: Option<u32>,
+    /// The group that its paths are, shared with all labels and routes that lead over the same ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<RouteGroup>,
     /// Where packets may go, with the labels in its place; each flow takes one of them.
     pub paths: Vec<PathReply>,
 }

@@ -78,20 +78,24 @@ impl Control {
     }
 
     pub(crate) fn route_view(&self, table: &Table, route: Found) -> weir_api::Route {
-        let buckets = self.nexthops.buckets(route.group);
         weir_api::Route {
             table: table.number,
             vrf: table.name.clone(),
             prefix: route.prefix,
             source: source_view(route.source),
             next_hops: self.recursion.next_hops(route.group).iter().map(next_hop_view).collect(),
-            group: Some(weir_api::RouteGroup {
-                number: route.group,
-                routes: self.nexthops.users(route.group),
-                buckets: buckets.len() as u32,
-                resilient: self.nexthops.group(route.group).is_some_and(weir_fib::Group::is_resilient),
-            }),
+            group: Some(self.group_view(route.group)),
             paths: self.path_views(route.group),
+        }
+    }
+
+    /// What paths have in common that are one group.
+    pub(crate) fn group_view(&self, number: u32) -> weir_api::RouteGroup {
+        weir_api::RouteGroup {
+            number,
+            routes: self.nexthops.users(number),
+            buckets: self.nexthops.buckets(number).len() as u32,
+            resilient: self.nexthops.group(number).is_some_and(weir_fib::Group::is_resilient),
         }
     }
 

@@ -98,6 +98,7 @@ impl Control {
             label,
             ttl_mode: if entry.is_pipe() { LabelMode::Pipe } else { LabelMode::Uniform },
             lookup,
+            group: Some(self.group_view(entry.group())),
             paths: leaves.map(|(path, &end)| self.path_view(path, end, share(end))).collect(),
         }
     }

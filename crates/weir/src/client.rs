@@ -90,7 +90,10 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
         Show::Ip6(ShowIp::Fib(what)) => show_routes(client, what, Some(Family::Ipv6), output),
         Show::Adjacency(of) => output.put(&client.adjacencies(of.interface.as_deref())?, render::forwarding::adjacencies),
         Show::Acl(what) => output.put(&client.acls(what.acl.as_deref(), what.interface.as_deref())?, render::acl::acls),
-        Show::Mpls(ShowMpls::Fib(what)) => output.put(&client.mpls_fib(what.label)?, render::forwarding::mpls_fib),
+        Show::Mpls(ShowMpls::Fib(what)) => output.put(
+            &client.mpls_fib(what.label)?,
+            if what.label.is_some() { render::forwarding::label_chain } else { render::forwarding::mpls_fib },
+        ),
         Show::Buffers => output.put(&client.buffers()?, render::hardware::buffers),
         Show::Sflow(what) => show_sflow(client, what.part, output),
         Show::Flow(what) => show_flow(client, what.aspect.as_ref(), output),

@@ -227,6 +227,8 @@ fn tells_what_it_does(provider: &Provider) {
     let labels = fib["labels"].as_array().unwrap();
     assert_eq!(labels.iter().map(|entry| entry["label"].as_u64().unwrap()).collect::<Vec<_>>(), [100, 101], "{fib:#}");
     assert_eq!((&labels[0]["paths"][0]["next_hop"], &labels[0]["paths"][0]["adjacency"]), (&"10.255.2.2".into(), &"complete".into()));
+    let (group, path) = (&labels[0]["group"], &labels[0]["paths"][0]);
+    assert!(group["number"].as_u64() > Some(0) && group["buckets"] == 1 && path["adjacency_number"].as_u64() > Some(0), "{fib:#}");
     let one = provider.ask("pe1", "show mpls fib 500");
     assert_eq!(one["labels"][0]["lookup"], 0, "{one:#}");
     for (router, local, remote, path) in [("pe1", 1000, 2000, 100), ("pe2", 2000, 1000, 101)] {

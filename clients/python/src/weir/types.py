@@ -1518,6 +1518,9 @@ class LabelReply:
     paths: list[PathReply]
     """Where packets may go, with the labels in its place; each flow takes one of them."""
 
+    group: RouteGroup | None = None
+    """The group that its paths are, shared with all labels and routes that lead over the same ones."""
+
     lookup: int | None = None
     """The table (VRF) that looks packets up once it is off; 0 = the default one."""
 

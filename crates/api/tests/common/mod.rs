@@ -458,7 +458,8 @@ impl Router for TestRouter {
     }
 
     fn mpls_fib(&self, label: Option<u32>, after: Option<u32>, most: usize) -> Result<MplsFib, ApiError> {
-        let entry = |number: u32| LabelReply { label: number, ttl_mode: LabelMode::Pipe, lookup: Some(number % 2), paths: vec![] };
+        let entry =
+            |number: u32| LabelReply { label: number, ttl_mode: LabelMode::Pipe, lookup: Some(number % 2), group: None, paths: vec![] };
         let wanted = |number: &u32| label.is_none_or(|label| label == *number) && after.is_none_or(|after| *number > after);
         Ok(MplsFib { labels: (16..20).filter(wanted).take(most).map(entry).collect() })
     }

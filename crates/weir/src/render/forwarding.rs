@@ -1,7 +1,10 @@
 //! Neighbours and routes.
 
 use std::fmt::Write;
-use weir_api::{Adjacencies, Adjacency, FibSummary, MplsFib, NeighborState, Neighbors, PathReply, Pseudowires, Route, Routes, UpDown};
+use weir_api::{
+    Adjacencies, Adjacency, FibSummary, LabelReply, MplsFib, NeighborState, Neighbors, PathReply, Pseudowires, Route, RouteGroup, Routes,
+    UpDown,
+};
 
 use super::{Cell, Column, Screen, Style, Table, units};
 
@@ -66,13 +69,14 @@ pub(crate) fn mpls_fib(reply: &MplsFib, screen: &Screen) -> String {
     let mut table = Table::new([
         Column::number("Label"),
         Column::text("Mode").spare(1),
+        Column::number("Group").spare(3),
         Column::text("Next hop"),
         Column::long("Interface"),
         Column::number("Weight").spare(2),
         Column::text("Adjacency"),
     ]);
     for entry in &reply.labels {
-        let own = [Cell::from(entry.label), entry.ttl_mode.into()];
+        let own = [Cell::from(entry.label), entry.ttl_mode.into(), Cell::maybe(entry.group.as_ref().map(|group| group.number))];
         if let Some(looked_up) = entry.lookup {
             let end = [format!("lookup in table {looked_up}").into(), "-".into(), Cell::default(), Cell::default()];
             table.row(own.iter().cloned().chain(end).collect::<Vec<_>>());
@@ -154,14 +158,35 @@ fn route_chain(route: &Route) -> String {
         let table = next_hop.table.as_ref().map(|table| format!(", by table {table}")).unwrap_or_default();
         let _ = writeln!(text, "  next hop {}{table}", next_hop.address);
     }
-    if let Some(group) = &route.group {
-        let (buckets, routes) =
-            (units::count(group.buckets.into(), "bucket", "buckets"), units::count(group.routes.into(), "route", "routes"));
-        let paths = units::count(route.paths.len() as u64, "path", "paths");
-        let resilient = if group.resilient { ", resilient" } else { "" };
-        let _ = writeln!(text, "  group {}: {paths} in {buckets}{resilient}, for {routes}", group.number);
+    group_chain(&mut text, route.group.as_ref(), &route.paths, ("route", "routes"));
+    text
+}
+
+/// `show mpls fib LABEL`: the label down to the wire, a line a link of the chain.
+pub(crate) fn label_chain(reply: &MplsFib, _: &Screen) -> String {
+    if reply.labels.is_empty() {
+        return "no labels\n".to_owned();
     }
-    for path in &route.paths {
+    let chain = |entry: &LabelReply| {
+        let lookup = entry.lookup.map(|table| format!(", lookup in table {table}")).unwrap_or_default();
+        let mut text = format!("label {}, {}{lookup}\n", entry.label, entry.ttl_mode);
+        group_chain(&mut text, entry.group.as_ref(), &entry.paths, ("entry", "entries"));
+        text
+    };
+    reply.labels.iter().map(chain).collect()
+}
+
+/// Group, paths, adjacencies; `users` is one and several of what leads over the group.
+fn group_chain(text: &mut String, group: Option<&RouteGroup>, paths: &[PathReply], users: (&str, &str)) {
+    // Writing to a text does not fail.
+    if let Some(group) = group {
+        let (buckets, users) =
+            (units::count(group.buckets.into(), "bucket", "buckets"), units::count(group.routes.into(), users.0, users.1));
+        let count = units::count(paths.len() as u64, "path", "paths");
+        let resilient = if group.resilient { ", resilient" } else { "" };
+        let _ = writeln!(text, "  group {}: {count} in {buckets}{resilient}, for {users}", group.number);
+    }
+    for path in paths {
         let on = path.interface.as_ref().map(|interface| format!(" on {interface}")).unwrap_or_default();
         let via = path.next_hop.map(|next_hop| format!("via {next_hop}")).unwrap_or_else(|| "direct".to_owned());
         let labels: String = path.labels.iter().map(|label| format!(" label {label}")).collect();
@@ -171,7 +196,6 @@ fn route_chain(route: &Route) -> String {
         let mtu = path.mtu.map(|mtu| format!(", mtu {mtu}")).unwrap_or_default();
         let _ = writeln!(text, "      adjacency {}: {}{mac}{mtu}", path.adjacency_number, path.adjacency);
     }
-    text
 }
 
 /// `show adjacency`: a line an adjacency.

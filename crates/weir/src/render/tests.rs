@@ -665,3 +665,33 @@ wan        up             812    9.88 G        1.00 k         0        1
 ";
     assert_eq!(interfaces(&[rate], &PIPE), expected);
 }
+
+#[test]
+fn a_label_is_shown_down_to_the_wire() {
+    let reply = weir_api::MplsFib {
+        labels: vec![weir_api::LabelReply {
+            label: 100,
+            ttl_mode: weir_api::LabelMode::Uniform,
+            lookup: None,
+            group: Some(weir_api::RouteGroup { number: 7, routes: 2, buckets: 1, resilient: false }),
+            paths: vec![weir_api::PathReply {
+                next_hop: Some("10.0.0.2".parse().unwrap()),
+                interface: Some("xe0".to_owned()),
+                weight: 1,
+                buckets: 1,
+                adjacency_number: 9,
+                adjacency: weir_api::Adjacency::Complete,
+                mac: Some("02:00:00:00:00:02".to_owned()),
+                mtu: Some(1500),
+                labels: vec![200],
+            }],
+        }],
+    };
+    let text = super::forwarding::label_chain(&reply, &PIPE);
+    assert_eq!(
+        text,
+        "label 100, uniform\n  group 7: 1 path in 1 bucket, for 2 entries\n    path via 10.0.0.2 on xe0 label 200, weight 1: 1 bucket\n      adjacency 9: complete, to 02:00:00:00:00:02, mtu 1500\n"
+    );
+    let none = weir_api::MplsFib { labels: vec![] };
+    assert_eq!(super::forwarding::label_chain(&none, &PIPE), "no labels\n");
+}
