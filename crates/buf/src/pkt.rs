@@ -154,7 +154,7 @@ impl Pkt {
     }
 
     /// Makes room for `n` bytes in front and returns the whole data; `None` without the room.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn push_front(&mut self, n: usize) -> Option<&mut [u8]> {
         if n > self.headroom() {
@@ -166,7 +166,7 @@ impl Pkt {
     }
 
     /// Takes `n` bytes off the front; `false` when the (first) chunk has fewer.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn pull_front(&mut self, n: usize) -> bool {
         if n > self.len() {

@@ -10,7 +10,8 @@
 //! Plain IPv4 is even forwarded in this pass (`ip4_straight.rs`) and counted at ip4-lookup as well, unless something
 //! lies in between. While packets are followed each node does its own work, so that a trace shows it.
 //!
-//! So are frames between known stations of a bridge domain, and those of cross-connected sub-interfaces. Other frames of
+//! So are packets of known flows behind access lists, labelled packets in their usual roles, frames between known stations
+//! of a bridge domain, and those of cross-connected sub-interfaces. Other frames of
 //! an interface that has sub-interfaces are looked at one by one: what carries their tags is theirs from here on, loses the
 //! tags and is taken in as interface-input would. One look a vector tells whether there are any.
 
@@ -77,7 +78,7 @@ impl Node<Tables> for EthInput {
             (Input::Closed, _) => (Outcome::All(Verdict::drop(DropReason::InterfaceDown)), Census::of(packets)),
             (Input::Member { .. }, _) => (Outcome::All(Verdict::to(BOND_INPUT)), Census::of(packets)),
             (_, Some(shares)) => shared(cx, interface, shares, packets, verdicts),
-            (Input::Routed, None) if interface.mpls && starts_with_labels(packets) => labelled(interface, packets, verdicts),
+            (Input::Routed, None) if interface.mpls && starts_with_labels(packets) => labelled(cx, interface, packets, verdicts),
             (Input::Routed, None) if ip6_input::comes_first(packets) => match Straight6::of(cx, interface) {
                 Some((straight, fib)) => forwarded6(cx, straight, fib, interface, packets, verdicts),
                 None => {

@@ -34,6 +34,7 @@ pub(crate) const NEXTS: &[&str] = &[
     "ip4-urpf",
     "ip6-urpf",
     "sub-interface-output",
+    "pseudowire-input",
 ];
 pub(crate) const IP4_INPUT: Next = Next(0);
 pub(crate) const ARP_INPUT: Next = Next(1);
@@ -44,8 +45,9 @@ pub(crate) const IP6_LOOKUP: Next = Next(5);
 pub(crate) const MPLS_INPUT: Next = Next(6);
 pub(crate) const MPLS_LOOKUP: Next = Next(7);
 pub(crate) const BOND_INPUT: Next = Next(9);
-/// Not sent to: eth-input tells what it did for it.
+/// Not sent to: eth-input tells what it did for them.
 pub(crate) const SUB_INTERFACE_OUTPUT: Next = Next(12);
+pub(crate) const PSEUDOWIRE_INPUT: Next = Next(13);
 pub(crate) const ACL_INPUT: Next = Next(8);
 const IP4_URPF: Next = Next(10);
 const IP6_URPF: Next = Next(11);

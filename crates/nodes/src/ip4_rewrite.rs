@@ -83,6 +83,17 @@ pub(crate) fn hop_taken(word: u32) -> Option<u32> {
     Some(word.wrapping_add(0xffff).wrapping_add(carry << 16))
 }
 
+/// The same four bytes with a time to live of at most `most`, which is one at least.
+#[inline(always)]
+pub(crate) fn hops_at_most(word: u32, most: u32) -> u32 {
+    let Some(less @ 1..) = (word & 0xff).checked_sub(most) else { return word };
+    // So much less in the first byte is so much more in the checksum's first, and what is carried out of its last
+    // comes in again at its first.
+    let sum = (word >> 16) + less;
+    let sum = (sum + ((sum + 1) >> 16)) & 0xffff;
+    (sum << 16) | ((word & 0xffff) - less)
+}
+
 #[inline(never)]
 fn rewrite(tables: &Tables, packet: &mut Pkt) -> Verdict {
     let Some(adjacency) = tables.nexthops.adjacency(packet.aux()) else { return Verdict::drop(DropReason::NoRoute) };
@@ -138,6 +149,18 @@ fn too_long(mtu: u32, packet: &mut Pkt) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hops_are_taken_off_together_as_one_by_one() {
+        for checksum in 0..u16::MAX {
+            for (ttl, most) in [(1, 1), (64, 64), (64, 63), (64, 255), (200, 1), (255, 254), (255, 2)] {
+                let [a, b] = checksum.to_be_bytes();
+                let word = u32::from_le_bytes([ttl, 17, a, b]);
+                let wanted = (most..ttl).fold(word, |word, _| hop_taken(word).unwrap());
+                assert_eq!(hops_at_most(word, most.into()), wanted, "{ttl} {most} {checksum:#x}");
+            }
+        }
+    }
 
     #[test]
     fn a_hop_is_taken_as_the_wire_crate_does() {

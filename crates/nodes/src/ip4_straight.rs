@@ -17,7 +17,7 @@ use crate::{ip4_input, ip4_rewrite, mpls};
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = EthernetHeader::LEN;
 /// Bytes of a plain packet's headers.
-const PLAIN: usize = ETHERNET + Ipv4Header::LEN;
+pub(crate) const PLAIN: usize = ETHERNET + Ipv4Header::LEN;
 
 /// Whether nothing on an interface stands between receipt and lookup.
 pub(crate) fn is_open(features: Features) -> bool {
@@ -48,12 +48,12 @@ const IP4_PLAIN: u64 = 0x45_0008;
 
 /// A plain packet's header.
 #[derive(Clone, Copy)]
-struct Plain {
-    destination: u32,
+pub(crate) struct Plain {
+    pub(crate) destination: u32,
     /// Bytes of the frame without what Ethernet padded.
-    whole: usize,
+    pub(crate) whole: usize,
     /// Time to live, protocol and checksum.
-    hops: u32,
+    pub(crate) hops: u32,
 }
 
 /// A table in which packets are looked up in two steps.
@@ -171,20 +171,56 @@ impl<'a> Straight<'a> {
     /// Whether these are the headers of a plain packet for this station.
     #[inline(always)]
     fn examine(self, frame: &[u8; PLAIN], len: usize, chained: bool) -> Option<Plain> {
-        // The headers once, as words: MAC addresses and types, then the IPv4 header (RFC 791 3.1).
+        // MAC addresses and types as words.
         let (stations, types) = (word(frame, 0), word(frame, 8));
-        let (sizes, hops) = (word(frame, ETHERNET), word(frame, ETHERNET + 8));
-        let destination = frame.last_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         let ours = (stations << 16 == self.station) & (types >> 32 & 0xff_ffff == IP4_PLAIN) & !chained;
-        let sound = checksum::ipv4_words_ok(sizes, hops, destination) & ip4_input::between_hosts((hops >> 32) as u8, destination as u8);
-        if !(ours & sound) {
-            return None;
-        }
-        let whole = whole(sizes);
+        let header = Header::read(frame);
+        if ours & header.is_sound() { header.plain(len) } else { None }
+    }
+}
+
+/// The IPv4 header behind an Ethernet header as words (RFC 791 section 3.1), in little-endian order.
+#[derive(Clone, Copy)]
+pub(crate) struct Header {
+    sizes: u64,
+    hops: u64,
+    destination: u32,
+}
+
+impl Header {
+    #[inline(always)]
+    pub(crate) fn read(frame: &[u8; PLAIN]) -> Header {
+        let destination = frame.last_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        Header { sizes: word(frame, ETHERNET), hops: word(frame, ETHERNET + 8), destination }
+    }
+
+    /// Whether version and length are those of a plain packet.
+    #[inline(always)]
+    pub(crate) fn is_usual(self) -> bool {
+        self.sizes as u8 == 0x45
+    }
+
+    /// The type of service.
+    #[inline(always)]
+    pub(crate) fn service(self) -> u8 {
+        (self.sizes >> 8) as u8
+    }
+
+    /// Whether the checksum is right and the packet is from one host to another.
+    #[inline(always)]
+    pub(crate) fn is_sound(self) -> bool {
+        let between_hosts = ip4_input::between_hosts((self.hops >> 32) as u8, self.destination as u8);
+        checksum::ipv4_words_ok(self.sizes, self.hops, self.destination) & between_hosts
+    }
+
+    /// What of it matters in a frame of `len` bytes, if the packet ends within.
+    #[inline(always)]
+    pub(crate) fn plain(self, len: usize) -> Option<Plain> {
+        let whole = whole(self.sizes);
         if whole > len || whole < PLAIN {
             return None;
         }
-        Some(Plain { destination: destination.swap_bytes(), whole, hops: hops as u32 })
+        Some(Plain { destination: self.destination.swap_bytes(), whole, hops: self.hops as u32 })
     }
 }
 
@@ -206,7 +242,7 @@ fn push_stack(labelled: &Labelled, packet: &mut Pkt, whole: usize) -> Option<u32
 
 /// Readies a rewritten packet; gives its interface.
 #[inline(always)]
-fn leave(packet: &mut Pkt, len: usize, whole: usize, interface: u32) -> u32 {
+pub(crate) fn leave(packet: &mut Pkt, len: usize, whole: usize, interface: u32) -> u32 {
     if whole != len {
         // What Ethernet padded is cut off.
         let _ = packet.set_len(whole);

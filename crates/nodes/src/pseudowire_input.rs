@@ -9,12 +9,13 @@
 
 use weir_buf::Pkt;
 use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
+use weir_port::interface::{Input, Interface};
 
-use crate::eth_input::Census;
+use crate::eth_input::{Census, ETHERNET};
 use crate::interface_input::{Intake, NEXTS, STALE};
 use crate::ip4_lookup::Exits;
 use crate::tagging::change_tags;
-use crate::{Tables, each};
+use crate::{Tables, each, ip4_straight};
 
 pub(crate) struct PseudowireInput;
 
@@ -84,4 +85,84 @@ fn open(tables: &Tables, packet: &mut Pkt) -> Result<(), DropReason> {
     }
     // RFC 4448 section 4.1: in tagged mode every frame has a tag of the pseudowire's.
     if pseudowire.is_tagged() { change_tags(packet, &pseudowire.input) } else { Ok(()) }
+}
+
+/// Takes in the usual frames of pseudowires that are cross-connected, in the pass that takes their labels off: to one station,
+/// without a tag of the pseudowire's, short enough for the far side.
+pub(crate) struct Outlet<'a> {
+    tables: &'a Tables,
+    worker: usize,
+    /// The pseudowire of the frames at hand.
+    index: u32,
+    open: Option<Open<'a>>,
+    frames: usize,
+}
+
+/// A pseudowire and where its frames go.
+#[derive(Clone, Copy)]
+struct Open<'a> {
+    interface: &'a Interface,
+    out: u32,
+    control_word: bool,
+    /// The longest frame that goes out there.
+    longest: usize,
+    packets: u64,
+    bytes: u64,
+}
+
+impl<'a> Outlet<'a> {
+    pub(crate) fn new(cx: &Cx<'a, Tables>) -> Outlet<'a> {
+        Outlet { tables: cx.world, worker: cx.worker, index: 0, open: None, frames: 0 }
+    }
+
+    /// Takes in the frame of a pseudowire that lies behind the first `before` bytes of a packet; the interface that it leaves by.
+    /// `None`, and nothing is changed, for a frame that is not usual.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, index: u32, packet: &mut Pkt, before: usize) -> Option<u32> {
+        if index != self.index {
+            self.turn_to(index);
+        }
+        let open = self.open.as_mut()?;
+        let at = if open.control_word { before + CONTROL_WORD } else { before };
+        let data = packet.data();
+        let (word, first) = (*data.get(before)?, *data.get(at)?);
+        let len = data.len() - at;
+        let is_data = !open.control_word | (word >> 4 == 0);
+        if !(is_data & (first & 1 == 0) & (len >= ETHERNET) & (len <= open.longest)) {
+            return None;
+        }
+        let _ = packet.pull_front(at);
+        packet.clear_flags(STALE);
+        packet.set_interface(index);
+        packet.set_aux(open.out);
+        open.packets += 1;
+        open.bytes += len as u64;
+        Some(open.out)
+    }
+
+    #[inline(never)]
+    fn turn_to(&mut self, index: u32) {
+        self.count();
+        self.index = index;
+        self.open = self.tables.interface(index).filter(|interface| ip4_straight::is_open(interface.features)).and_then(|interface| {
+            let (Input::CrossConnect(out), Some(pseudowire)) = (interface.input, &interface.pseudowire) else { return None };
+            let longest = self.tables.interface(out)?.mtu as usize + ETHERNET;
+            let control_word = pseudowire.control_word;
+            (!pseudowire.is_tagged()).then_some(Open { interface, out, control_word, longest, packets: 0, bytes: 0 })
+        });
+    }
+
+    fn count(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        self.frames += open.packets as usize;
+        if let Some(counters) = open.interface.counters.of(self.worker) {
+            counters.rx.add(open.packets, open.bytes, 0, 0);
+        }
+    }
+
+    /// Counts the last ones; how many frames there were.
+    pub(crate) fn finish(mut self) -> usize {
+        self.count();
+        self.frames
+    }
 }

@@ -1,13 +1,18 @@
-//! Labelled packets in eth-input's pass.
+//! Labelled packets in eth-input's pass: what is usual leaves from here (`mpls/straight.rs`), all else goes to mpls-lookup or, when
+//! it is odd, to mpls-input. While packets are followed everything does.
+
+use std::hint::cold_path;
 
 use weir_buf::Pkt;
-use weir_graph::{Outcome, Verdict};
+use weir_graph::{Cx, Outcome, Verdict};
 use weir_port::interface::Interface;
 use weir_wire::{EtherType, EthernetHeader};
 
+use super::left::Left;
 use super::{Census, ETHERNET, Station, route};
-use crate::each;
-use crate::interface_input::MPLS_LOOKUP;
+use crate::interface_input::{IP4_LOOKUP, MPLS_LOOKUP, PSEUDOWIRE_INPUT};
+use crate::mpls::MplsStraight;
+use crate::{Tables, each};
 
 /// Whether a vector is best taken for labelled packets.
 #[inline(always)]
@@ -15,22 +20,62 @@ pub(super) fn starts_with_labels(packets: &[Pkt]) -> bool {
     packets.first().and_then(|first| EthernetHeader::read(first.data())).is_some_and(|(header, _)| header.ethertype() == EtherType::MPLS)
 }
 
-/// An interface with MPLS and a vector of labelled packets: the usual ones go straight to mpls-lookup.
-#[inline(always)]
-pub(super) fn labelled(interface: &Interface, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
-    let (mut plain_bytes, mut all_plain, mut odd) = (0, true, Census::default());
+/// An interface with MPLS and a vector of labelled packets.
+#[inline(never)]
+pub(super) fn labelled(cx: &mut Cx<'_, Tables>, interface: &Interface, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
+    let mut odd = Census::default();
     let station = Station::new(interface.mac);
-    verdicts.fill(Verdict::to(MPLS_LOOKUP));
-    each::frame(packets, |place, packet| {
-        if plain_mpls(station, packet) {
-            plain_bytes += packet.len() as u64;
-        } else {
-            all_plain = false;
-            verdicts[place] = route(interface, &mut odd, packet);
+    if cx.is_traced() {
+        packets.iter_mut().zip(verdicts).for_each(|(packet, verdict)| *verdict = stay(station, interface, &mut odd, packet));
+        return (Outcome::Each, odd);
+    }
+    verdicts.fill(Verdict::OUT);
+    let straight = MplsStraight::of(cx, interface);
+    let mut pass = Labelled { station, straight, interface, left: Left::default(), odd: &mut odd, verdicts };
+    each::work_apart(packets, &mut pass);
+    let Labelled { straight, left, .. } = pass;
+    cx.did_for(MPLS_LOOKUP, packets.len() - left.stayed);
+    cx.did_for(IP4_LOOKUP, straight.popped);
+    cx.did_for(PSEUDOWIRE_INPUT, straight.finish());
+    let mut exits = left.exits;
+    exits.odd = left.stayed > 0;
+    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
+}
+
+/// The pass.
+struct Labelled<'a> {
+    station: Station,
+    straight: MplsStraight<'a>,
+    interface: &'a Interface,
+    left: Left,
+    odd: &'a mut Census,
+    verdicts: &'a mut [Verdict],
+}
+
+impl each::Work for Labelled<'_> {
+    #[inline(always)]
+    fn one(&mut self, place: usize, packet: &mut Pkt) {
+        let len = packet.len();
+        if plain_mpls(self.station, packet)
+            && let Some(out) = self.straight.forward(packet)
+        {
+            self.left.bytes += len as u64;
+            return self.left.exits.note(out);
         }
-    });
-    let outcome = if all_plain { Outcome::All(Verdict::to(MPLS_LOOKUP)) } else { Outcome::Each };
-    (outcome, Census { bytes: odd.bytes + plain_bytes, ..odd })
+        cold_path();
+        self.left.stayed += 1;
+        self.verdicts[place] = stay(self.station, self.interface, self.odd, packet);
+    }
+}
+
+/// Where a packet goes that does not leave from here.
+#[inline(never)]
+fn stay(station: Station, interface: &Interface, odd: &mut Census, packet: &mut Pkt) -> Verdict {
+    if !plain_mpls(station, packet) {
+        return route(interface, odd, packet);
+    }
+    odd.bytes += packet.len() as u64;
+    Verdict::to(MPLS_LOOKUP)
 }
 
 /// Bytes up to the end of the second entry, or of what lies under a single one.

@@ -61,7 +61,7 @@ impl Node<Tables> for MplsLookup {
         verdicts.fill(Verdict::OUT);
         let (mut exits, mut looked_up) = (Exits::default(), 0);
         each::frame(packets, |place, packet| {
-            if let Some(interface) = swap(lfib, nexthops, packet) {
+            if let Some(interface) = exchange(lfib, nexthops, packet) {
                 return exits.note(interface);
             }
             cold_path();
@@ -96,17 +96,23 @@ fn forward(fib: SmallFib4<'_>, nexthops: NexthopView<'_>, packet: &mut Pkt) -> O
 }
 
 /// Bytes up to the end of the top entry.
-const SHORTEST: usize = ETHERNET + ENTRY;
+pub(super) const SHORTEST: usize = ETHERNET + ENTRY;
 
 /// The usual case: one label for another, towards the group's only neighbour, which is known and in use. Returns the
 /// interface; `None`, and nothing is changed, for all else.
 #[inline(always)]
-fn swap(lfib: &Lfib, nexthops: NexthopView<'_>, packet: &mut Pkt) -> Option<u32> {
-    let (len, chained) = (packet.len(), packet.is_chained());
-    let frame = packet.data_mut().first_chunk_mut::<SHORTEST>()?;
-    let top = u32::from_be_bytes(*frame.last_chunk()?);
+fn exchange(lfib: &Lfib, nexthops: NexthopView<'_>, packet: &mut Pkt) -> Option<u32> {
+    let top = u32::from_be_bytes(*packet.data().first_chunk::<SHORTEST>()?.last_chunk()?);
     // Special labels are in no table.
     let (label, below) = nexthops.only_swap(lfib.lookup(top >> LABEL_SHIFT).group())?;
+    swap(packet, top, label, below)
+}
+
+/// The same once the label that comes on and the neighbour are known; `top` is the entry that goes.
+#[inline(always)]
+pub(super) fn swap(packet: &mut Pkt, top: u32, label: u32, below: &Adjacency) -> Option<u32> {
+    let (len, chained) = (packet.len(), packet.is_chained());
+    let frame = packet.data_mut().first_chunk_mut::<SHORTEST>()?;
     let (start, end) = below.in_use()?;
     if (top & TTL <= 1) | chained | (len > below.longest_frame()) {
         return None;

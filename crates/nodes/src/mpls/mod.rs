@@ -11,6 +11,7 @@ mod hash;
 mod input;
 mod lookup;
 mod push;
+mod straight;
 
 pub use hash::flow_hash_mpls;
 
@@ -21,6 +22,7 @@ pub(crate) use hash::entropy;
 pub(crate) use input::MplsInput;
 pub(crate) use lookup::MplsLookup;
 pub(crate) use push::{MplsPush, one4, plain4, plain6};
+pub(crate) use straight::MplsStraight;
 
 use weir_buf::Pkt;
 use weir_fib::{Adjacency, Labelled};

@@ -12,6 +12,8 @@ use crate::acl::{bind, from, udp_to};
 use crate::forward::alter;
 use crate::hostile::{self, finish, mended};
 use crate::ip6::udp6;
+use crate::mpls::under;
+use crate::pseudowire;
 use crate::rig::*;
 use crate::vlan::{AD, Q, dot1q, double, loose, tagged};
 
@@ -159,4 +161,60 @@ fn across_from_tag_to_tag() {
     let tags: [&[_]; 7] = [&[(Q, 100)], &[(Q, 101)], &[(Q, 108)], &[(Q, 102)], &[(Q, 102), (Q, 5)], &[(Q, 102), (Q, 6)], &[(AD, 100)]];
     let seeds = tags.map(|tags| tagged(&frame(12), tags)).into_iter().chain([frame(12), tagged(&frame(280), &[(Q, 100)])]);
     alike(trunk, WEST, &usual, &seeds.collect::<Vec<_>>());
+}
+
+/// Labels that come off, change, or lead to a pseudowire.
+#[test]
+fn under_labels() {
+    let path = || {
+        let mut router = Router::with_labels(Setup { mtu: 300, chunks: 16_384, ..Setup::default() });
+        pseudowire::add(&mut router);
+        router
+    };
+    let packet = |ttl, payload: usize| build::udp4(&build::Ends { ttl, ..through("192.168.9.9") }, &vec![7; payload]);
+    let vector = |kinds: &[&[(u32, u8, u8)]]| -> Vec<_> { (0..250).map(|n| under(&packet(64, n % 30), kinds[n % kinds.len()])).collect() };
+    let looked_up = vector(&[&[(104, 0, 60)], &[(105, 0, 9)], &[(104, 0, 255)], &[(107, 0, 64)]]);
+    let swapped = vector(&[&[(100, 3, 60)], &[(100, 0, 60), (9, 0, 3)], &[(100, 0, 2)]]);
+    let mut marked = packet(64, 9);
+    alter(&mut marked, |header| header.tos = 0xa3);
+    let six = udp6("2001:db8:a::1");
+    let wire = |label, word: &[u8], frame: &[u8]| pseudowire::from_west(&[(label, 0, 9)], &[word, frame]);
+    let customer = pseudowire::frame();
+    let seeds = [
+        under(&packet(64, 9), &[(104, 5, 60)]),
+        under(&marked, &[(104, 5, 60)]),
+        under(&packet(2, 9), &[(105, 0, 2)]),
+        under(&packet(1, 9), &[(104, 0, 9)]),
+        under(&packet(64, 9), &[(104, 0, 1)]),
+        under(&packet(64, 290), &[(104, 0, 9)]),
+        under(&packet(64, 9), &[(0, 0, 9)]),
+        under(&packet(64, 9), &[(113, 0, 9)]),
+        under(&packet(64, 9), &[(102, 0, 9)]),
+        under(&packet(64, 9), &[(106, 0, 9)]),
+        under(&packet(64, 9), &[(104, 0, 9), (7, 0, 9), (77, 0, 0)]),
+        under(&six, &[(104, 0, 9)]),
+        under(&six, &[(107, 0, 9)]),
+        [under(&packet(64, 9), &[(105, 0, 9)]), vec![0; 5]].concat(),
+        wire(600, &[0; 4], &customer),
+        wire(600, &[0; 4], &[&[0xff; 6], &customer[6..]].concat()),
+        wire(600, &[0; 4], &[&customer[..], &[3; 1600]].concat()),
+        wire(600, &[0x10, 0, 0, 0], &customer),
+        wire(601, &[], &tagged(&customer, &[(Q, 7)])),
+        wire(602, &[0; 4], &customer),
+    ];
+    alike(path, WEST, &looked_up, &seeds);
+    alike(path, WEST, &swapped, &[]);
+}
+
+/// Frames of pseudowires alone, which all leave by one port.
+#[test]
+fn out_of_pseudowires() {
+    let path = || {
+        let mut router = hostile::router();
+        pseudowire::add(&mut router);
+        router
+    };
+    let frame = |n: usize| [&pseudowire::frame()[..], &vec![9; n]].concat();
+    let usual: Vec<_> = (0..250).map(|n| pseudowire::from_west(&[(600, (n % 8) as u8, 9)], &[&[0; 4], &frame(n)])).collect();
+    alike(path, WEST, &usual, &[]);
 }

@@ -63,7 +63,7 @@ fn pipe(labels: &[u32]) -> LabelStack {
     LabelStack { mode: TtlMode::Pipe, ..LabelStack::of(labels) }
 }
 
-fn add(router: &mut Router) {
+pub(crate) fn add(router: &mut Router) {
     router.change(WEST, |west| west.mpls = true);
     let raw = router.pushing(&["10.0.2.2"], pipe(&[700]));
     router.add_pseudowire(RAW, 600, Input::CrossConnect(LEFT), Pseudowire::new(raw, true, None));
@@ -77,7 +77,7 @@ fn add(router: &mut Router) {
 }
 
 /// A customer's frame, which looks like nothing else.
-fn frame() -> Vec<u8> {
+pub(crate) fn frame() -> Vec<u8> {
     let stations =
         build::Ends { source_mac: MacAddr([2, 9, 9, 9, 9, 1]), destination_mac: MacAddr([2, 9, 9, 9, 9, 2]), ..through("10.0.2.2") };
     build::udp4(&stations, &[0x5a; 30])
@@ -89,7 +89,7 @@ fn to_east(entries: &[(u32, u8, u8)], rest: &[&[u8]]) -> Vec<u8> {
 }
 
 /// What comes from a neighbour of west.
-fn from_west(entries: &[(u32, u8, u8)], rest: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn from_west(entries: &[(u32, u8, u8)], rest: &[&[u8]]) -> Vec<u8> {
     [&our_mac(WEST).0[..], &their_mac(1, 2).0, &[0x88, 0x47], &stack(entries), &rest.concat()].concat()
 }
 
