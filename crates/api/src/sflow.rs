@@ -256,7 +256,9 @@ pub struct SflowInterface {
     pub pool: u64,
     /// Samples sent of them.
     pub samples: u64,
-    /// Both by worker.
+    /// Samples of them that found a worker's ring full.
+    pub dropped: u64,
+    /// All three by worker.
     pub workers: Vec<SflowShare>,
 }
 
@@ -269,4 +271,6 @@ pub struct SflowShare {
     pub pool: u64,
     /// Samples sent of them.
     pub samples: u64,
+    /// Samples of them that found its ring full.
+    pub dropped: u64,
 }

@@ -57,8 +57,10 @@ impl Control {
         let stats = stats.interfaces.iter().find(|stats| stats.ifindex == attached.index);
         let share = |worker: usize| {
             let own = stats.and_then(|stats| stats.workers.get(worker)).copied().unwrap_or_default();
-            SflowShare { worker: worker as u32, pool: own.pool, samples: own.samples }
+            let dropped = self.sflow.counters.get(worker).map_or(0, |counters| counters.lost.of(attached.index));
+            SflowShare { worker: worker as u32, pool: own.pool, samples: own.samples, dropped }
         };
+        let workers: Vec<SflowShare> = (0..self.sflow.counters.len()).map(share).collect();
         Some(SflowInterface {
             interface: name.to_owned(),
             index: attached.index,
@@ -69,7 +71,8 @@ impl Control {
             polling_interval: config.polling_of(name),
             pool: stats.map_or(0, |stats| stats.pool),
             samples: stats.map_or(0, |stats| stats.samples),
-            workers: (0..self.sflow.counters.len()).map(share).collect(),
+            dropped: workers.iter().map(|share| share.dropped).sum(),
+            workers,
         })
     }
 

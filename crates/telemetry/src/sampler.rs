@@ -15,6 +15,7 @@
 //! An interface has one sample pool for both directions. A ring that is full is a counted loss of that sample,
 //! or of its fate; the agent reports the first and sends the sample without its output in the second case.
 
+mod losses;
 mod open;
 mod sample;
 mod settings;
@@ -30,6 +31,7 @@ use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader};
 use weir_ring::spsc::{self, Consumer, Producer};
 
+pub use self::losses::Losses;
 use self::open::OpenSamples;
 use self::sample::next_ticket;
 pub(crate) use self::sample::ticket_distance;
@@ -58,7 +60,7 @@ pub struct SamplerCounters {
     /// Samples drawn, those that found the ring full included.
     pub taken: Counter,
     /// Samples that found the ring full.
-    pub lost: Counter,
+    pub lost: Losses,
     /// Fates that found their ring full.
     pub fates_lost: Counter,
 }
@@ -238,7 +240,7 @@ impl Sampler {
             (sample.copied, sample.kept) = (copied as u16, copied.min(keep) as u16);
         });
         if !written {
-            self.counters.lost.add(1);
+            self.counters.lost.add(look.interface);
             return false;
         }
         if ticket == 0 {

@@ -119,6 +119,26 @@ fn stop_sends_all_that_is_in_the_rings() {
 }
 
 #[test]
+fn each_source_tells_its_own_drops() {
+    let Packets { packets, .. } = packets(64, 64);
+    let receiver = Receiver::new();
+    let (mut one, mut two) = (Rig::with_ring(1, 1, 16), Rig::with_ring(1, 2, 16).in_worker(1));
+    // Of each worker the first interface fills half of the ring, and the second finds room for eight.
+    one.look_on(5, &packets[..8]);
+    one.look_on(6, &packets[..10]);
+    two.look_on(6, &packets[..8]);
+    two.look_on(5, &packets[..40]);
+    let agent = start(&receiver, &mut [&mut one, &mut two]);
+    let stats = agent.stop();
+    assert_eq!((stats.samples_dropped, one.lost(), two.lost()), (34, 2, 32));
+    let drops: BTreeMap<(u32, u32), usize> = flows(&receiver.all()).iter().fold(BTreeMap::new(), |mut all, flow| {
+        *all.entry((flow.sample.source.index, flow.sample.drops)).or_default() += 1;
+        all
+    });
+    assert_eq!(drops, BTreeMap::from([((5, 32), 16), ((6, 2), 16)]));
+}
+
+#[test]
 fn samples_that_found_a_ring_full_are_told_as_drops() {
     let Packets { packets, .. } = packets(100, 64);
     let receiver = Receiver::new();

@@ -2197,8 +2197,11 @@ class SflowInterface:
     samples: int
     """Samples sent of them."""
 
+    dropped: int
+    """Samples of them that found a worker's ring full."""
+
     workers: list[SflowShare]
-    """Both by worker."""
+    """All three by worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2277,6 +2280,9 @@ class SflowShare:
 
     samples: int
     """Samples sent of them."""
+
+    dropped: int
+    """Samples of them that found its ring full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -373,6 +373,9 @@ pub const METRICS: &[Metric] = &[
     counter("weir_sflow_interface_samples", "samples", OF_SHARE, "Samples sent of an interface's packets.", |all, out| {
         sampled(all, |interface, it| out.put([&interface.interface, &it.worker], it.samples));
     }),
+    counter("weir_sflow_interface_dropped_samples", "samples", OF_SHARE, "Samples of an interface that found a ring full.", |all, out| {
+        sampled(all, |interface, it| out.put([&interface.interface, &it.worker], it.dropped));
+    }),
     counter("weir_sflow_drops_told_packets", "packets", OF_DROP, "Discarded packets that were told, by reason.", |all, out| {
         let kinds = all.sflow.drops.iter();
         kinds.for_each(|it| out.put([&it.interface.as_deref().unwrap_or(""), &it.node, &it.reason, &it.standard], it.told));

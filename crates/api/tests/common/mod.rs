@@ -270,7 +270,8 @@ pub(crate) fn sflow() -> Sflow {
             polling_interval: 20,
             pool: 10_000,
             samples: 10,
-            workers: vec![SflowShare { worker: 0, pool: 10_000, samples: 10 }],
+            dropped: 1,
+            workers: vec![SflowShare { worker: 0, pool: 10_000, samples: 10, dropped: 1 }],
         }],
         drops: vec![SflowDrop {
             interface: Some("wan".to_owned()),

@@ -2,6 +2,7 @@
 //!
 //! Everything here goes by the router's own numbers of interfaces; [`Indices`] says by which each is told.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use weir_flowfmt::sflow::encode::CounterRecord;
@@ -10,6 +11,7 @@ use weir_flowfmt::sflow::{
     CountersSample, EthernetCounters, FlowSample, InterfaceCounters, LagCounters, Port, RawHeader, Source, UNKNOWN_COUNTER_32, VlanCounters,
 };
 use weir_graph::Fate;
+use weir_ring::Padded;
 
 use super::datagrams::Datagrams;
 use super::host::{Owned, Record};
@@ -19,7 +21,7 @@ use super::kernel::Kernel;
 use super::numbers::Numbers;
 use super::ways::{Asked, Ways};
 use super::{AgentConfig, InterfaceReport};
-use crate::sampler::{Ending, Sample, SampleSource};
+use crate::sampler::{Ending, Sample, SampleSource, SamplerCounters};
 
 /// The frame check sequence, which ports take off and sFlow counts.
 pub(super) const FCS: u32 = 4;
@@ -39,6 +41,8 @@ pub(super) struct Desk {
     pub(super) incomplete: u64,
     pub(super) kernel: Kernel,
     pub(super) indices: Indices,
+    /// What each worker's sampler counts.
+    pub(super) losses: Vec<Arc<Padded<SamplerCounters>>>,
 }
 
 impl Desk {
@@ -52,41 +56,42 @@ impl Desk {
             incomplete: 0,
             kernel: Kernel::new(config.kernel.clone(), now),
             indices: config.indices.clone(),
+            losses: Vec::new(),
         }
     }
 
     /// Reads what became of packets; samples that waited for it go out.
-    pub(super) fn take_fates(&mut self, sources: &mut [SampleSource], joins: &mut [Join], ways: &dyn Ways, lost: u32, now: Instant) {
+    pub(super) fn take_fates(&mut self, sources: &mut [SampleSource], joins: &mut [Join], ways: &dyn Ways, now: Instant) {
         for source in sources {
             source.fates.pop_many(usize::MAX, |told| {
                 let worker = told.mark.worker();
                 let waited = joins.get_mut(worker).and_then(|join| join.told(&told));
                 if let Some(sample) = waited {
-                    self.flow(worker, &sample, Some(told.ending()), ways, lost, now);
+                    self.flow(worker, &sample, Some(told.ending()), ways, now);
                 }
             });
         }
     }
 
     /// One sample out of its ring: it goes out, or waits for its fate.
-    pub(super) fn take(&mut self, worker: usize, sample: &Sample, join: &mut Join, ways: &dyn Ways, lost: u32, now: Instant) {
+    pub(super) fn take(&mut self, worker: usize, sample: &Sample, join: &mut Join, ways: &dyn Ways, now: Instant) {
         self.numbers.source(sample.interface).saw(worker, sample.pool);
         if sample.ticket == 0 || sample.ending().is_some() {
-            return self.flow(worker, sample, sample.ending(), ways, lost, now);
+            return self.flow(worker, sample, sample.ending(), ways, now);
         }
         match join.known(sample.ticket) {
-            Some(told) => self.flow(worker, sample, Some(told.ending()), ways, lost, now),
+            Some(told) => self.flow(worker, sample, Some(told.ending()), ways, now),
             None => {
                 if let Some(oldest) = join.wait(sample, now) {
                     self.incomplete += 1;
-                    self.flow(worker, &oldest, None, ways, lost, now);
+                    self.flow(worker, &oldest, None, ways, now);
                 }
             }
         }
     }
 
     /// Numbers one sample and puts it into the datagram.
-    pub(super) fn flow(&mut self, worker: usize, sample: &Sample, ending: Option<Ending<'_>>, ways: &dyn Ways, drops: u32, now: Instant) {
+    pub(super) fn flow(&mut self, worker: usize, sample: &Sample, ending: Option<Ending<'_>>, ways: &dyn Ways, now: Instant) {
         let way = ways.way(&Asked::of(sample, ending));
         let fate = ending.map(|ending| ending.fate);
         let (source, indices) = (self.numbers.source(sample.interface), &self.indices);
@@ -96,7 +101,8 @@ impl Desk {
             rate: sample.rate,
             // The field has 32 bits and wraps.
             pool: source.pool_at(worker, sample.pool) as u32,
-            drops,
+            // The field has 32 bits and wraps, too.
+            drops: self.losses.iter().fold(0, |sum: u64, worker| sum.wrapping_add(worker.lost.of(sample.interface))) as u32,
             input: Port::interface(indices.told(way.input)),
             output: output(fate, indices.told(way.output)),
         };

@@ -53,7 +53,8 @@ impl Agent {
         let now = Instant::now();
         let shared = Arc::new(Shared::default());
         let host = config.host.as_deref().map(Host::new);
-        let desk = Desk::new(&config, sources.len(), now);
+        let mut desk = Desk::new(&config, sources.len(), now);
+        desk.losses = sources.iter().map(|source| source.counters.clone()).collect();
         let discovery = Discovery::new(config.dns_sd.clone(), now);
         let agent = Agent {
             config,
@@ -135,6 +136,7 @@ impl Agent {
         };
         self.discarding.add(discards);
         self.desk.sent.resize(self.desk.sent.len() + sources.len(), 0);
+        self.desk.losses.extend(sources.iter().map(|source| source.counters.clone()));
         self.sources.extend(sources);
         self.joins.resize_with(self.sources.len(), Join::default);
         let Some(config) = config else { return };
@@ -170,15 +172,14 @@ impl Agent {
         let now = Instant::now();
         // Samples that come after this moment are left for the next turn, so that their fates are read first.
         let there = self.sources.iter().map(|source| source.ring.len()).max().unwrap_or(0).min(most);
-        let lost = self.lost();
         let Agent { sources, joins, desk, reports, .. } = self;
         let mut fullest = 0;
         reports.with_ways(&mut |ways| {
-            desk.take_fates(sources, joins, ways, lost, now);
+            desk.take_fates(sources, joins, ways, now);
             for pass in 0..there {
                 let mut empty = true;
                 for (worker, (source, join)) in sources.iter_mut().zip(joins.iter_mut()).enumerate() {
-                    let taken = source.ring.pop_with(|sample| desk.take(worker, sample, join, ways, lost, now));
+                    let taken = source.ring.pop_with(|sample| desk.take(worker, sample, join, ways, now));
                     empty &= taken.is_none();
                 }
                 if empty {
@@ -190,7 +191,7 @@ impl Agent {
         fullest
     }
 
-    /// Lost since the start, by all workers; 32 bits of it are on the wire, and wrap.
+    /// Lost since the start, by all workers; wraps, as listeners to the kernel have it.
     fn lost(&self) -> u32 {
         self.sources.iter().fold(0, |sum: u64, source| sum.wrapping_add(source.counters.lost.get())) as u32
     }
@@ -200,13 +201,13 @@ impl Agent {
         if self.joins.iter().all(Join::is_empty) {
             return;
         }
-        let (now, lost) = (Instant::now(), self.lost());
+        let now = Instant::now();
         let Agent { joins, desk, reports, .. } = self;
         reports.with_ways(&mut |ways| {
             for (worker, join) in joins.iter_mut().enumerate() {
                 while let Some(sample) = join.overdue(now, all) {
                     desk.incomplete += 1;
-                    desk.flow(worker, &sample, None, ways, lost, now);
+                    desk.flow(worker, &sample, None, ways, now);
                 }
             }
         });

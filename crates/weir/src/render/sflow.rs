@@ -45,6 +45,7 @@ pub(crate) fn interfaces(interfaces: &[SflowInterface], screen: &Screen) -> Stri
         Column::text("Worker"),
         Column::number("Pool"),
         Column::number("Samples"),
+        Column::number("Dropped"),
     ]);
     for interface in interfaces {
         table.row([
@@ -58,6 +59,7 @@ pub(crate) fn interfaces(interfaces: &[SflowInterface], screen: &Screen) -> Stri
             "all".to_owned().into(),
             interface.pool.into(),
             interface.samples.into(),
+            dropped(interface.dropped),
         ]);
         for share in &interface.workers {
             let nothing = || Cell::from(String::new());
@@ -72,6 +74,7 @@ pub(crate) fn interfaces(interfaces: &[SflowInterface], screen: &Screen) -> Stri
                 share.worker.to_string().into(),
                 share.pool.into(),
                 share.samples.into(),
+                dropped(share.dropped),
             ]);
         }
     }
@@ -168,6 +171,10 @@ fn troubles(reply: &Sflow) -> String {
     if lines.is_empty() { String::new() } else { format!("\n{}", lines.concat()) }
 }
 
+fn dropped(samples: u64) -> Cell {
+    Cell::styled(samples, if samples == 0 { Style::Plain } else { Style::Warning })
+}
+
 fn errors(collector: &SflowCollector) -> Cell {
     Cell::styled(collector.errors, if collector.errors == 0 { Style::Plain } else { Style::Bad })
 }
@@ -205,13 +212,7 @@ fn sampled(interfaces: &[SflowInterface]) -> Table {
 fn workers(reply: &Sflow) -> Table {
     let mut table = Table::new([Column::number("Worker"), Column::number("Taken"), Column::number("Sent"), Column::number("Dropped")]);
     for worker in &reply.workers {
-        let style = if worker.samples_dropped == 0 { Style::Plain } else { Style::Warning };
-        table.row([
-            Cell::from(worker.worker),
-            worker.samples_taken.into(),
-            worker.samples_sent.into(),
-            Cell::styled(worker.samples_dropped, style),
-        ]);
+        table.row([Cell::from(worker.worker), worker.samples_taken.into(), worker.samples_sent.into(), dropped(worker.samples_dropped)]);
     }
     table
 }

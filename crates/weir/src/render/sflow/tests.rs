@@ -79,7 +79,11 @@ fn reply() -> Sflow {
             polling_interval: 20,
             pool: 10_000,
             samples: 10,
-            workers: vec![SflowShare { worker: 0, pool: 4000, samples: 4 }, SflowShare { worker: 1, pool: 6000, samples: 6 }],
+            dropped: 1,
+            workers: vec![
+                SflowShare { worker: 0, pool: 4000, samples: 4, dropped: 0 },
+                SflowShare { worker: 1, pool: 6000, samples: 6, dropped: 1 },
+            ],
         }],
         drops: vec![
             SflowDrop {
@@ -146,10 +150,10 @@ psample: this kernel has no psample
 #[test]
 fn interfaces_are_told_by_worker_too() {
     let expected = "\
-Interface  Idx  Told as  Rate  Direction  Header  Polling  Worker   Pool  Samples
-wan          1        7  1000  rx            128     20 s  all     10000       10
-                                                           0        4000        4
-                                                           1        6000        6
+Interface  Idx  Told as  Rate  Direction  Header  Polling  Worker   Pool  Samples  Dropped
+wan          1        7  1000  rx            128     20 s  all     10000       10        1
+                                                           0        4000        4        0
+                                                           1        6000        6        1
 ";
     assert_eq!(super::interfaces(&reply().interfaces, &PIPE), expected);
 }
