@@ -32,7 +32,8 @@ struct Buckets {
 struct GroupEntry {
     /// The adjacency of bucket 0, and of all when there is one path.
     first: u32,
-    /// The label stack entry that a swap writes, when all packets get one label and go to `below`; else 0.
+    /// The label stack entry that a swap writes, when all packets get one label and go to `below`; else 0. With [`PUSHED`]
+    /// when it is also what a push writes.
     swap: u32,
     buckets: Option<Arc<Buckets>>,
     /// The neighbour that all packets go to, when there is one bucket and it leads to one; put in when
@@ -43,6 +44,9 @@ struct GroupEntry {
 }
 
 const _: () = assert!(size_of::<GroupEntry>() == 32);
+
+/// In the place of an entry's time to live, which it does not have yet.
+const PUSHED: u32 = 1;
 
 impl GroupEntry {
     fn new(buckets: &[u32]) -> GroupEntry {
@@ -108,7 +112,15 @@ impl<'a> NexthopView<'a> {
     #[must_use]
     pub fn only_swap(self, group: u32) -> Option<(u32, &'a Adjacency)> {
         let entry = self.groups.get(group as usize)?;
-        Some((entry.swap, entry.below.as_deref()?))
+        Some((entry.swap & !PUSHED, entry.below.as_deref()?))
+    }
+
+    /// The same for a push: the one label that all packets of a group get, its time to live and class theirs.
+    #[inline(always)]
+    #[must_use]
+    pub fn only_push(self, group: u32) -> Option<(u32, &'a Adjacency)> {
+        let entry = self.groups.get(group as usize).filter(|entry| entry.swap & PUSHED != 0)?;
+        Some((entry.swap & !PUSHED, entry.below.as_deref()?))
     }
 
     /// As [`Nexthops::buckets`].
@@ -178,6 +190,11 @@ impl Nexthops {
     pub fn buckets(&self, group: u32) -> &[u32] {
         self.view().buckets(group)
     }
+}
+
+/// What a swap and, mostly, a push writes when it is one entry; else 0.
+fn one_entry(labelled: &Labelled) -> u32 {
+    labelled.only_swap().map_or(0, |entry| if labelled.only_push().is_some() { entry | PUSHED } else { entry })
 }
 
 /// A group that is kept.
@@ -250,7 +267,7 @@ impl NexthopTable {
         };
         let settle = |entry: &GroupEntry| GroupEntry {
             neighbor: only(entry).filter(|only| only.kind == AdjacencyKind::Neighbor).cloned(),
-            swap: only(entry).and_then(|only| only.labelled()?.only_swap()).unwrap_or(0),
+            swap: only(entry).and_then(|only| only.labelled()).map_or(0, one_entry),
             below: only(entry)
                 .and_then(|only| only.labelled().filter(|labels| labels.only_swap().is_some()))
                 .map(|labels| labels.below.clone()),

@@ -227,10 +227,9 @@ impl Header {
 /// Where the group's packets get labels: one in the usual case.
 #[inline(always)]
 fn push(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32, whole: usize) -> Option<u32> {
-    let labelled = nexthops.only_labelled(group)?;
-    match labelled.only_push() {
-        Some(entry) => mpls::one4(labelled, entry, packet, whole),
-        None => push_stack(labelled, packet, whole),
+    match nexthops.only_push(group) {
+        Some((entry, below)) => mpls::one4(below, entry, packet, whole),
+        None => push_stack(nexthops.only_labelled(group)?, packet, whole),
     }
 }
 

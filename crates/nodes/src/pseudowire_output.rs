@@ -61,23 +61,24 @@ impl Node<Tables> for PseudowireOutput {
     #[inline(always)]
     fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
         let (tables, worker) = (cx.world, cx.worker);
-        let mut exit = Exit { tables, nexthops: tables.nexthops.view(), worker, index: 0, end: None, sent: Sent::default() };
+        let mut exit = Exit { tables, nexthops: tables.nexthops.view(), worker, index: 0, end: None, usual: None, sent: Sent::default() };
         let mut exits = Exits::default();
+        verdicts.fill(Verdict::OUT);
         each::frame(packets, |place, packet| {
-            verdicts[place] = match exit.leave(packet) {
-                Ok(interface) => {
-                    exits.note(interface);
-                    Verdict::OUT
-                }
+            if let Some(interface) = exit.leave_usual(packet) {
+                return exits.note(interface);
+            }
+            cold_path();
+            match exit.leave(packet) {
+                Ok(interface) => exits.note(interface),
                 Err(stop) => {
-                    cold_path();
                     exits.odd = true;
-                    match stop {
+                    verdicts[place] = match stop {
                         Stop::Drop(reason) => Verdict::drop(reason),
                         Stop::Unknown(neighbor) => self.glean(cx, neighbor),
-                    }
+                    };
                 }
-            };
+            }
         });
         exit.finish();
         exits.outcome()
@@ -184,8 +185,21 @@ struct Exit<'a> {
     worker: usize,
     index: u32,
     end: Option<End<'a>>,
+    usual: Option<Usual<'a>>,
     sent: Sent,
 }
+
+/// Where most frames of a pseudowire in raw mode go, which have no tag.
+#[derive(Clone, Copy)]
+struct Usual<'a> {
+    below: &'a Adjacency,
+    ready: Ready,
+    /// The longest frame that the pseudowire takes, and the neighbour with all that stands before it.
+    longest: usize,
+}
+
+/// What is not usual.
+const ODD: Flags = Flags::CHAINED.with(Flags::MULTICAST).with(Flags::BROADCAST);
 
 /// What is not to be believed of a frame once it lies in a packet for a neighbour.
 const INNER: Flags = Flags::MULTICAST.with(Flags::BROADCAST).with(Flags::PLAIN_IP4).with(Flags::PLAIN_IP6).with(Flags::HASHED);
@@ -196,10 +210,17 @@ impl<'a> Exit<'a> {
         self.finish();
         self.index = index;
         let interface = self.tables.interface(index).filter(|interface| interface.can_send);
+        self.usual = None;
         self.end = interface.and_then(|interface| {
             let pseudowire = interface.pseudowire.as_ref()?;
             let only = self.nexthops.only_labelled(pseudowire.group);
-            Some(End { interface, pseudowire, only, ready: only.and_then(|labelled| Ready::new(pseudowire, labelled)) })
+            let ready = only.and_then(|labelled| Ready::new(pseudowire, labelled));
+            self.usual = only.zip(ready).filter(|_| !pseudowire.is_tagged()).map(|(labelled, ready)| {
+                let below: &Adjacency = &labelled.below;
+                let longest = (interface.mtu as usize + ETHERNET).min(below.longest_frame().saturating_sub(ready.len));
+                Usual { below, ready, longest }
+            });
+            Some(End { interface, pseudowire, only, ready })
         });
     }
 
@@ -210,8 +231,26 @@ impl<'a> Exit<'a> {
         }
     }
 
-    /// One frame: the interface by which it leaves.
+    /// One frame that is usual and of the pseudowire at hand: the interface by which it leaves. `None`, and nothing is changed, for
+    /// all else.
     #[inline(always)]
+    fn leave_usual(&mut self, packet: &mut Pkt) -> Option<u32> {
+        let Usual { below, ready, longest } = self.usual.as_ref().filter(|_| packet.aux() == self.index)?;
+        let (len, odd) = (packet.len(), packet.flags().any(ODD));
+        let ethertype = EtherType(u16::from_be_bytes(*packet.data().first_chunk::<ETHERNET>()?.last_chunk()?));
+        if odd | ethertype.is_tag() | (len > *longest) || !ready.put(packet, below.in_use()?) {
+            return None;
+        }
+        self.sent.packets += 1;
+        self.sent.bytes += len as u64;
+        packet.clear_flags(INNER);
+        packet.set_l3_offset(ETHERNET);
+        packet.set_aux(below.interface);
+        Some(below.interface)
+    }
+
+    /// One frame: the interface by which it leaves.
+    #[inline(never)]
     fn leave(&mut self, packet: &mut Pkt) -> Result<u32, Stop<'a>> {
         if packet.aux() != self.index {
             self.turn_to(packet.aux());

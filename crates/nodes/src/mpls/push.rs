@@ -5,7 +5,7 @@
 //! the labels are to be put on.
 
 use weir_buf::{Flags, Pkt};
-use weir_fib::Labelled;
+use weir_fib::{Adjacency, Labelled};
 use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::ipv6::Flow;
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, Ipv6Header};
@@ -133,8 +133,7 @@ const LABELLED: usize = ETHERNET + ENTRY + 12;
 /// The same for one label that takes over time to live and class: `entry` without them. What Ethernet padded, behind
 /// `whole` bytes, goes.
 #[inline(always)]
-pub(crate) fn one4(labelled: &Labelled, entry: u32, packet: &mut Pkt, whole: usize) -> Option<u32> {
-    let below = &labelled.below;
+pub(crate) fn one4(below: &Adjacency, entry: u32, packet: &mut Pkt, whole: usize) -> Option<u32> {
     let (start, end) = below.in_use()?;
     let frame = packet.data().first_chunk::<PLAIN>()?;
     let hops = hop_taken(u32::from_le_bytes(*frame[HOPS..].first_chunk()?))?;

@@ -218,3 +218,17 @@ fn out_of_pseudowires() {
     let usual: Vec<_> = (0..250).map(|n| pseudowire::from_west(&[(600, (n % 8) as u8, 9)], &[&[0; 4], &frame(n)])).collect();
     alike(path, WEST, &usual, &[]);
 }
+
+/// Packets that get labels: one, several, one of two ways, none yet.
+#[test]
+fn labels_put_on() {
+    let path = || Router::with_labels(Setup { mtu: 300, chunks: 16_384, ..Setup::default() });
+    let to = |destination: &str, payload: usize| build::udp4(&through(destination), &vec![7; payload]);
+    let usual: Vec<_> = (0..250).map(|n| to(&format!("10.50.0.{n}"), n % 30)).collect();
+    let mut marked = to("10.50.1.1", 9);
+    alter(&mut marked, |header| header.tos = 0xa3);
+    let padded = [to("10.50.1.1", 9), vec![0; 5]].concat();
+    let others = ["10.51.0.1", "10.52.0.1", "10.53.0.1", "10.54.0.1"].map(|destination| to(destination, 12));
+    let seeds: Vec<_> = others.into_iter().chain([marked, padded, to("10.50.1.1", 270)]).collect();
+    alike(path, WEST, &usual, &seeds);
+}
