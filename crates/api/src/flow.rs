@@ -244,7 +244,7 @@ pub struct FlowEntry {
     pub label: Option<u32>,
     /// Type of service, or traffic class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub class: Option<u8>,
+    pub traffic_class: Option<u8>,
     /// Packets so far.
     pub packets: u64,
     /// Octets so far.

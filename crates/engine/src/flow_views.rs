@@ -172,7 +172,7 @@ impl Control {
             vlan: some(parts.vlan),
             customer_vlan: some(parts.customer_vlan),
             label: (parts.label & MPLS != 0).then_some((parts.label & 0x00ff_ffff) >> 4),
-            class: Some(parts.tos).filter(|class| *class != 0),
+            traffic_class: Some(parts.tos).filter(|class| *class != 0),
             packets: sums.packets,
             octets: sums.octets,
             start: time(sums.first),

@@ -77,7 +77,7 @@ fn flows(router: &Router) -> Result<Value, weir_api::ApiError> {
             ("vlan", it.vlan.map(u64::from)),
             ("customer", it.customer_vlan.map(u64::from)),
             ("label", it.label.map(u64::from)),
-            ("class", it.class.map(u64::from)),
+            ("class", it.traffic_class.map(u64::from)),
             ("flags", Some(u64::from(it.tcp_flags)).filter(|flags| *flags != 0)),
         ];
         more.iter().filter_map(|(word, value)| Some((word, (*value)?))).for_each(|(word, value)| name += &format!(", {word} {value}"));

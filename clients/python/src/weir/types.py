@@ -1045,6 +1045,9 @@ class FlowEntry:
     source_port: int | None = None
     """Source port."""
 
+    traffic_class: int | None = None
+    """Type of service, or traffic class."""
+
     vlan: int | None = None
     """Outer VLAN."""
 

@@ -209,7 +209,7 @@ pub(crate) fn flows() -> Flows {
         vlan: Some(100),
         customer_vlan: None,
         label: None,
-        class: None,
+        traffic_class: None,
         packets: 3,
         octets: 300,
         start: Timestamp::from_unix_ms(1_700_000_000_000),
