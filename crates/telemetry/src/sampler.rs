@@ -90,11 +90,17 @@ pub struct Sampler {
     random: Random,
     /// The worker's number, as told with the last look.
     worker: usize,
-    ticket: u32,
-    samples: OpenSamples,
+    recorder: Recorder,
     /// Of packets that a driver is about to be asked to take, and whose samples are not here.
     leaving: Vec<(usize, Told)>,
     fates: Producer<Told>,
+}
+
+/// What writes samples.
+#[derive(Debug)]
+struct Recorder {
+    ticket: u32,
+    samples: OpenSamples,
     counters: Arc<Padded<SamplerCounters>>,
 }
 
@@ -140,11 +146,9 @@ impl Sampler {
             choosers: Vec::new(),
             random: Random::new(seed),
             worker: 0,
-            ticket: 0,
-            samples: OpenSamples::new(writer),
+            recorder: Recorder { ticket: 0, samples: OpenSamples::new(writer), counters: counters.clone() },
             leaving: Vec::new(),
             fates: told,
-            counters: counters.clone(),
         };
         (sampler, SampleSource { ring: reader, fates, counters })
     }
@@ -170,7 +174,7 @@ impl Sampler {
     #[inline(never)]
     fn take_back(&mut self, refused: &[Pkt]) {
         for packet in refused.iter().filter(|packet| packet.flags().any(Flags::MARKED)) {
-            self.samples.reopen(packet);
+            self.recorder.samples.reopen(packet);
             self.leaving.retain(|&(identity, _)| identity != packet.identity());
         }
     }
@@ -178,7 +182,7 @@ impl Sampler {
     #[cold]
     fn tell(&mut self, told: Told) {
         if self.fates.push(told).is_err() {
-            self.counters.fates_lost.add(1);
+            self.recorder.counters.fates_lost.add(1);
         }
     }
 
@@ -198,17 +202,9 @@ impl Sampler {
         }
     }
 
-    /// The chooser of an interface, as of now.
-    #[inline]
-    fn chooser(&mut self, interface: u32) -> Option<&mut Chooser> {
-        let place = interface as usize;
-        if self.choosers.get(place).is_none_or(Option::is_none) {
-            self.begin(interface);
-        }
-        self.choosers.get_mut(place)?.as_deref_mut()
-    }
-
+    /// An interface is seen for the first time.
     #[cold]
+    #[inline(never)]
     fn begin(&mut self, interface: u32) {
         let place = interface as usize;
         if self.choosers.len() <= place {
@@ -221,7 +217,9 @@ impl Sampler {
         chooser.pass = Some(chooser.gap(sampling.rate));
         self.choosers[place] = Some(Box::new(chooser));
     }
+}
 
+impl Recorder {
     /// Writes a sample; returns whether its packet is to be marked.
     #[inline(always)]
     fn record<W: World>(&mut self, look: &Look<'_, W>, packet: &Pkt, pool: u64, sampling: Sampling) -> bool {
@@ -280,26 +278,25 @@ impl<W: World> Tap<W> for Sampler {
     }
 
     fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) {
-        let interface = look.interface as usize;
-        if self.chooser(look.interface).is_none() {
-            return;
+        if self.choosers.get(look.interface as usize).is_none_or(Option::is_none) {
+            self.begin(look.interface);
         }
-        let Some(mut chooser) = self.choosers.get_mut(interface).and_then(Option::take) else { return };
-        self.samples.fetch_slot(0);
+        let Sampler { choosers, recorder, .. } = self;
+        let Some(Some(chooser)) = choosers.get_mut(look.interface as usize) else { return };
+        recorder.samples.fetch_slot(0);
         self.worker = look.worker;
         let before = look.seen.saturating_sub(packets.len() as u64);
         let mut place = chooser.pass.take().unwrap_or(look.unused);
         // Each sample tells the pool as of its own packet: collectors that scale by the growth of the pool from one
         // sample to the next (pmacct does) would else find no growth between two of one vector.
         while let Some(packet) = usize::try_from(place).ok().and_then(|place| packets.get(place)) {
-            self.samples.fetch_slot(AHEAD);
-            if self.record(look, packet, before + place + 1, chooser.sampling) {
+            recorder.samples.fetch_slot(AHEAD);
+            if recorder.record(look, packet, before + place + 1, chooser.sampling) {
                 marks.mark(place as usize);
             }
             place += 1 + chooser.gaps.pass();
         }
         chooser.pass = Some(place - packets.len() as u64);
-        self.choosers[interface] = Some(chooser);
     }
 
     fn marks(&self) -> bool {
@@ -308,19 +305,23 @@ impl<W: World> Tap<W> for Sampler {
 
     /// All up to the next sample.
     fn allow(&mut self, interface: u32, unused: u64) -> u64 {
-        self.chooser(interface).and_then(|chooser| chooser.pass.take()).unwrap_or(unused)
+        match self.choosers.get_mut(interface as usize) {
+            Some(Some(chooser)) => chooser.pass.take().unwrap_or(unused),
+            // It shows the first packets first.
+            _ => 0,
+        }
     }
 
     fn fate(&mut self, packet: &Pkt, fate: Fate) {
-        if self.samples.end(packet, fate) {
-            return self.samples.show_ended();
+        if self.recorder.samples.end(packet, fate) {
+            return self.recorder.samples.show_ended();
         }
         self.tell(Told::new(Mark(packet.meta().mark), fate, packet));
     }
 
     fn part(&mut self, packet: &Pkt) -> u32 {
-        let ticket = self.samples.part(packet);
-        self.samples.show_ended();
+        let ticket = self.recorder.samples.part(packet);
+        self.recorder.samples.show_ended();
         Mark::new(self.worker, ticket).0
     }
 
@@ -329,7 +330,7 @@ impl<W: World> Tap<W> for Sampler {
             // What became an answer of this router's did not go anywhere.
             let own = packet.flags().any(Flags::ORIGINATED);
             let fate = if own { Fate::Kept } else { Fate::Sent(interface) };
-            if !self.samples.end(packet, fate) {
+            if !self.recorder.samples.end(packet, fate) {
                 self.stranger_leaving(packet, fate);
             }
         }
@@ -339,14 +340,14 @@ impl<W: World> Tap<W> for Sampler {
         if !refused.is_empty() {
             self.take_back(refused);
         }
-        self.samples.show_ended();
+        self.recorder.samples.show_ended();
         if !self.leaving.is_empty() {
             self.tell_strangers();
         }
     }
 
     fn tick(&mut self, _now: u64) -> bool {
-        self.samples.tick();
+        self.recorder.samples.tick();
         self.take_settings();
         std::mem::take(&mut self.changed)
     }
