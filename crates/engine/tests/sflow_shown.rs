@@ -77,7 +77,8 @@ fn every_drop_is_shown_by_kind_and_what_was_told_of_it() {
                 *told.entry((discard.input, discard.reason)).or_default() += 1;
             }
         }
-        told.len() < 2 || told.values().any(|&count| count < 10)
+        // What came while a port was still being set up is of a kind of its own, and soon over.
+        told.iter().filter(|&(&(_, reason), &count)| reason == 0 && count >= 10).count() < 2
     });
     router.stop();
     while let Ok(length) = socket.recv(&mut [0; 9000]) {
