@@ -226,7 +226,7 @@ impl Control {
             }
             Step::SetSflowSettings { to, .. } => {
                 let agent = self.config.sflow_agent(|name| Some(self.interfaces.get(name)?.index));
-                self.sflow.configure(to, agent);
+                self.sflow.configure(to, agent, |name| Some(self.interfaces.get(name)?.index));
                 self.attach_sampling();
                 Ok(())
             }
@@ -289,6 +289,7 @@ impl Control {
             bindings: Bindings::default(),
         };
         self.interfaces.insert(name.to_owned(), attached);
+        self.sflow.number(|name| Some(self.interfaces.get(name)?.index));
         if let Some(port) = port {
             self.attach(name, port, &wanted.rx_queue_workers);
         }

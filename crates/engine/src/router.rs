@@ -483,7 +483,7 @@ fn make_control(
         fail_at: None,
     };
     let start = control.config.sflow.clone();
-    control.sflow.configure(&start, None);
+    control.sflow.configure(&start, None, |_| None);
     control.publish();
     Ok(control)
 }

@@ -168,29 +168,32 @@ impl SflowSide {
     }
 
     /// Takes new settings; workers and agent see them at once.
-    pub(crate) fn configure(&mut self, config: &weir_config::Sflow, agent: Option<IpAddr>) {
+    /// The agent first, so that no sample is told by what went before.
+    pub(crate) fn configure(&mut self, config: &weir_config::Sflow, agent: Option<IpAddr>, index_of: impl Fn(&str) -> Option<u32>) {
         self.config = config.clone();
         self.agent_address = agent;
+        self.number(index_of);
+        self.tell_agent();
         self.settings.sampling.set(config.sampling_rate, config.header_bytes);
         self.settings.discards.set(config.drop_limit, config.header_bytes);
-        self.tell_agent();
     }
 
-    /// Interfaces have these numbers now: those that are sampled in another way than usual are told by number.
+    /// Interfaces have these numbers now: those that are sampled or told in another way than usual are known by number.
+    /// To be told of each before it is sampled.
     pub(crate) fn number(&mut self, index_of: impl Fn(&str) -> Option<u32>) {
         let numbers: BTreeMap<u32, String> =
             self.config.interfaces.keys().filter_map(|name| Some((index_of(name)?, name.clone()))).collect();
         let sampling = |name: &String| Sampling { rate: self.config.rate_of(name), header: self.config.header_of(name) };
         let others: BTreeMap<u32, Sampling> = numbers.iter().map(|(&index, name)| (index, sampling(name))).collect();
         let polling: BTreeMap<u32, u32> = numbers.iter().map(|(&index, name)| (index, self.config.polling_of(name))).collect();
-        if others != self.others {
-            self.settings.sampling.set_others(others.clone());
-            self.others = others;
-        }
         let pairs = numbers.iter().filter_map(|(&index, name)| Some((index, self.config.os_index_of(name)?))).collect();
         if (&polling, &pairs) != (&self.polling, &self.pairs) {
             (self.polling, self.pairs) = (polling, pairs);
             self.tell_agent();
+        }
+        if others != self.others {
+            self.settings.sampling.set_others(others.clone());
+            self.others = others;
         }
     }
 

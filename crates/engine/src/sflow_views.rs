@@ -14,6 +14,9 @@ use weir_telemetry::discard_code;
 use crate::control::{Attached, Control};
 use crate::views::missed;
 
+/// What is counted for no interface is counted here.
+const NO_INTERFACE: u32 = 0;
+
 impl Control {
     /// All of it, as of now.
     pub(crate) fn sflow_view(&self) -> Sflow {
@@ -91,7 +94,12 @@ impl Control {
                 kinds.insert((attached.index, node, reason), (DropReason::NoBuffer, lost));
             }
         }
-        let told: BTreeMap<_, _> = stats.discards.iter().map(|it| ((it.ifindex, it.node, it.reason), it.told)).collect();
+        let mut told: BTreeMap<(u32, &str, &str), u64> = BTreeMap::new();
+        for it in &stats.discards {
+            // What came by an interface before workers knew it is counted for none.
+            let own = kinds.contains_key(&(it.ifindex, it.node, it.reason));
+            *told.entry((if own { it.ifindex } else { NO_INTERFACE }, it.node, it.reason)).or_default() += it.told;
+        }
         let row = |((index, node, reason), (why, dropped)): ((u32, &str, &str), (DropReason, u64))| {
             let code = u32::from(discard_code(why));
             SflowDrop {

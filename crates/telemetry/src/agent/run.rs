@@ -79,7 +79,6 @@ impl Agent {
 
     fn run(mut self) {
         while !self.shared.stop.load(Ordering::Acquire) {
-            self.take_wishes();
             let fullest = self.drain(BURST);
             self.send_waiting(false);
             let now = Instant::now();
@@ -107,9 +106,7 @@ impl Agent {
 
     /// Sends what is in the rings at this moment; what workers may still add is not waited for.
     fn flush(&mut self) {
-        self.take_wishes();
-        let most = self.sources.iter().map(|source| source.ring.len()).max();
-        self.drain(most.unwrap_or(0));
+        self.drain(usize::MAX);
         self.send_waiting(true);
         let now = Instant::now();
         self.discarding.drain(self.config.drop_limit, &*self.reports, &mut self.desk, now);
@@ -170,20 +167,17 @@ impl Agent {
     /// how many the fullest one gave.
     fn drain(&mut self, most: usize) -> usize {
         let now = Instant::now();
-        // Samples that come after this moment are left for the next turn, so that their fates are read first.
-        let there = self.sources.iter().map(|source| source.ring.len()).max().unwrap_or(0).min(most);
+        // Samples that come after this moment are left for the next turn: fates and wishes are read before them.
+        let there: Vec<usize> = self.sources.iter().map(|source| source.ring.len().min(most)).collect();
+        self.take_wishes();
         let Agent { sources, joins, desk, reports, .. } = self;
         let mut fullest = 0;
         reports.with_ways(&mut |ways| {
             desk.take_fates(sources, joins, ways, now);
-            for pass in 0..there {
-                let mut empty = true;
-                for (worker, (source, join)) in sources.iter_mut().zip(joins.iter_mut()).enumerate() {
-                    let taken = source.ring.pop_with(|sample| desk.take(worker, sample, join, ways, now));
-                    empty &= taken.is_none();
-                }
-                if empty {
-                    break;
+            for pass in 0..there.iter().copied().max().unwrap_or(0) {
+                let rings = sources.iter_mut().zip(joins.iter_mut()).zip(&there).enumerate();
+                for (worker, ((source, join), _)) in rings.filter(|(_, (_, there))| pass < **there) {
+                    source.ring.pop_with(|sample| desk.take(worker, sample, join, ways, now));
                 }
                 fullest = pass + 1;
             }
