@@ -45,7 +45,7 @@ pub struct Memory {
 }
 
 /// Routes from which on a table of IPv4 has nodes of bytes: some have as many bytes as all these routes then.
-const LARGE: usize = 100_000;
+const LARGE: usize = 32_768;
 
 fn memory_of(grower: &Grower) -> Memory {
     let ((table, routes), (blocks, spare_blocks)) = (grower.bytes(), grower.node_counts());

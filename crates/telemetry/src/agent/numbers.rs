@@ -53,7 +53,9 @@ impl DataSource {
     /// Takes note of which interface has this number now. One that was made anew has counters that begin again, so that
     /// pool and sequences do, too.
     pub(super) fn is_of(&mut self, made: u64) {
-        if std::mem::replace(&mut self.made, made) == made || self.flow_sequence == 0 && self.counter_sequence == 0 {
+        let before = std::mem::replace(&mut self.made, made);
+        // The first that is known is the one whose samples came before that.
+        if before == made || before == 0 || self.flow_sequence == 0 && self.counter_sequence == 0 {
             return;
         }
         (self.flow_sequence, self.counter_sequence) = (0, 0);
