@@ -284,6 +284,25 @@ fn a_sample_is_shown_with_its_fate_when_all_before_it_have_theirs() {
     assert_eq!(told(&mut rig), []);
 }
 
+/// A packet ends, its memory is the next one's, and that one is refused: the first one's end stays.
+#[test]
+fn what_is_refused_is_the_newest_under_its_identity() {
+    let Packets { mut packets, .. } = packets(2, 64);
+    let mut rig = Rig::new(1, 2);
+    let dropped = Fate::Dropped { node: 3, reason: DropReason::TtlExpired };
+    marked(&mut rig, &mut packets);
+    Tap::<Plain>::fate(&mut rig.sampler, &packets[1], dropped);
+    for place in rig.look_again(&packets[1..]) {
+        assert_eq!(place, 0);
+    }
+    Tap::<Plain>::leaving(&mut rig.sampler, OUTPUT, &packets[1..]);
+    Tap::<Plain>::left(&mut rig.sampler, &packets[1..]);
+    Tap::<Plain>::fate(&mut rig.sampler, &packets[0], Fate::Kept);
+    assert_eq!(endings(&mut rig), [(0, Some((Fate::Kept, 0))), (1, Some((dropped, 0)))]);
+    Tap::<Plain>::fate(&mut rig.sampler, &packets[1], Fate::Copied(2));
+    assert_eq!(endings(&mut rig), [(1, Some((Fate::Copied(2), 0)))]);
+}
+
 #[test]
 fn a_sample_does_not_wait_for_a_packet_that_parted_and_its_fate_is_told_later() {
     let Packets { mut packets, .. } = packets(3, 64);

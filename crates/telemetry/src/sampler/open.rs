@@ -67,12 +67,23 @@ impl OpenSamples {
         place.and_then(|place| self.ring.change_staged(place, ticket)).unwrap_or(0)
     }
 
-    /// The packet has not ended after all.
+    /// The packet has not ended after all. Its sample is the newest under its identity: an older one may still be here, of
+    /// a packet that ended and whose memory it has.
     #[cold]
     pub(super) fn reopen(&mut self, packet: &Pkt) {
         self.next = 0;
-        let place = self.find(|sample| sample.fate.is_some() && sample.identity == packet.identity());
-        let _ = place.and_then(|place| self.ring.change_staged(place, |sample| (sample.open, sample.fate) = (true, None)));
+        for place in (0..self.ring.staged()).rev() {
+            let reopened = self.ring.change_staged(place, |sample| {
+                let it = sample.fate.is_some() && sample.identity == packet.identity();
+                if it {
+                    (sample.open, sample.fate) = (true, None);
+                }
+                it
+            });
+            if reopened == Some(true) {
+                return;
+            }
+        }
     }
 
     /// The place of a staged sample, counted from the oldest.

@@ -126,6 +126,12 @@ impl Rig {
         }
     }
 
+    /// The same between two ticks.
+    pub(crate) fn look_again(&mut self, packets: &[Pkt]) -> Vec<usize> {
+        self.come(INTERFACE, packets);
+        self.marks.drain().collect()
+    }
+
     /// One vector comes in and is on its way; the places that are to be marked.
     pub(crate) fn only_look(&mut self, packets: &[Pkt]) -> Vec<usize> {
         self.tick();
