@@ -210,7 +210,7 @@ impl SflowSide {
 
     /// By which numbers interfaces are told.
     pub(crate) fn indices(&self) -> Indices {
-        Indices { pairs: self.pairs.clone(), linux: self.config.os_index.then_some(self.config.if_offset) }
+        Indices { pairs: self.pairs.clone(), linux: self.config.os_index, offset: self.config.if_offset }
     }
 
     /// Own addresses changed: the agent may go by another one.

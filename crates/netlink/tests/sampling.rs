@@ -46,7 +46,15 @@ fn a_drop_alert_is_these_bytes_and_its_port_is_nested() {
     if !little_endian() {
         return;
     }
-    let alert = dropmon::Alert { input: 5, group: "ip4-rewrite", reason: "ttl", original_length: 60, protocol: 0x0800, data: &[1, 2, 3] };
+    let alert = dropmon::Alert {
+        input: 5,
+        group: "ip4-rewrite",
+        trap: "ttl",
+        reason: None,
+        original_length: 60,
+        protocol: 0x0800,
+        data: &[1, 2, 3],
+    };
     let mut bytes = Vec::new();
     dropmon::write(&mut bytes, 32, 77, 2, &alert);
     let expected = "6c000000 2000 0000 02000000 4d000000  05 00 0000
@@ -56,6 +64,11 @@ fn a_drop_alert_is_these_bytes_and_its_port_is_nested() {
     let expected = hex(expected);
     assert_eq!(bytes[4..], expected[4..]);
     assert_eq!(bytes[..4], u32::try_from(expected.len()).unwrap().to_le_bytes());
+    // The kernel's reason stands before the packet.
+    dropmon::write(&mut bytes, 32, 77, 2, &dropmon::Alert { reason: Some("NOMEM"), ..alert });
+    let reason = hex("0a00 1700 4e4f4d454d00 0000");
+    let (before, packet) = expected.split_at(expected.len() - 8);
+    assert_eq!(bytes[4..], [&before[4..], &reason, packet].concat());
     // Without an interface nothing is said of one.
     dropmon::write(&mut bytes, 32, 77, 2, &dropmon::Alert { input: 0, ..alert });
     assert_eq!(bytes.len(), expected.len() - 12);
@@ -152,7 +165,15 @@ fn a_listener_gets_state_and_counters() {
     channel.counters(&counters());
     // Neither is an error where the kernel has no such family.
     channel.sample(&psample::Sample { input: 1, output: 2, original_length: 60, group: 3, sequence: 1, rate: 1, data: &[0; 60] });
-    channel.drop_alert(&dropmon::Alert { input: 1, group: "a", reason: "b", original_length: 60, protocol: 0x0800, data: &[0; 60] });
+    channel.drop_alert(&dropmon::Alert {
+        input: 1,
+        group: "a",
+        trap: "b",
+        reason: None,
+        original_length: 60,
+        protocol: 0x0800,
+        data: &[0; 60],
+    });
     if channel.sent.others_failed > 0 {
         eprintln!("skipped: may not send: {:?}", channel.sent);
         return;

@@ -7,7 +7,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use common::collector::{Interfaces, Receiver, config, wait_for};
@@ -109,6 +109,70 @@ fn each_interface_keeps_its_own_rate_however_many_workers_serve_it() {
         for (interface, &rate) in &rates {
             let (count, trials) = (counts[interface], seen[interface]);
             assert!(common::within_four_sigma(count, trials, rate), "{workers} workers, interface {interface}: {count} of {trials}");
+        }
+    }
+}
+
+/// Packets of an interface and direction: those that were seen, and the samples of them.
+type Direction = (u64, u64);
+
+/// Both directions at once, between interfaces of unlike rates, on one worker and split over two: each direction of each
+/// interface has its share, by itself and beside the other; whether a packet is taken going out has nothing to do with
+/// whether it was taken coming in; and the pool is one for both, to the packet.
+#[test]
+fn both_directions_have_their_share_apart_and_one_pool_together() {
+    const ROUNDS: u64 = 12_000;
+    let Packets { packets, pool: _pool } = mixed();
+    let rates = BTreeMap::from([(1_u32, 10_u32), (2, 37), (3, 5)]);
+    // The last goes out where it came in: considered once in each direction.
+    let ways = [(1, 2), (2, 1), (3, 3)];
+    for workers in [1, 2] {
+        let mut rigs: Vec<Rig> = (0..workers).map(|worker| Rig::new(1, 70 + worker as u64).in_worker(worker)).collect();
+        for rig in &mut rigs {
+            rig.settings.set_others(rates.iter().map(|(&index, &rate)| (index, Sampling { rate, header: 16 })).collect());
+        }
+        let mut directions = BTreeMap::<(u32, bool), Direction>::new();
+        let (mut forwarded, mut twice) = (BTreeMap::<(u32, u32), u64>::new(), BTreeMap::<(u32, u32), u64>::new());
+        let mut pools = vec![BTreeMap::<u32, u64>::new(); workers];
+        for round in 0..ROUNDS {
+            let worker = round as usize % workers;
+            let (rig, pool) = (&mut rigs[worker], &mut pools[worker]);
+            for (from, to) in ways {
+                let length = 1 + (round * 31 + u64::from(from) * 17) as usize % 100;
+                rig.forward(from, to, &packets[..length]);
+                // What goes out where it came in is the second vector there.
+                let before = (pool.get(&from).copied().unwrap_or(0), pool.get(&to).copied().unwrap_or(0));
+                let out_before = if from == to { before.1 + length as u64 } else { before.1 };
+                let (mut came, mut left) = (BTreeSet::new(), BTreeSet::new());
+                rig.drain(|sample| {
+                    let out = sample.ticket == 0;
+                    let (interface, already) = if out { (to, out_before) } else { (from, before.0) };
+                    assert_eq!((sample.interface, sample.input, sample.rate), (interface, 0, rates[&interface]));
+                    assert_eq!(sample.pool, already + place(sample) as u64 + 1);
+                    directions.entry((interface, out)).or_default().1 += 1;
+                    assert!(if out { &mut left } else { &mut came }.insert(place(sample)), "each packet is considered once");
+                });
+                *pool.entry(from).or_default() += length as u64;
+                *pool.entry(to).or_default() += length as u64;
+                directions.entry((from, false)).or_default().0 += length as u64;
+                directions.entry((to, true)).or_default().0 += length as u64;
+                *forwarded.entry((from, to)).or_default() += length as u64;
+                *twice.entry((from, to)).or_default() += came.intersection(&left).count() as u64;
+            }
+        }
+        for (&(interface, out), &(seen, taken)) in &directions {
+            let rate = rates[&interface];
+            assert!(common::within_four_sigma(taken, seen, rate), "{workers} workers, {interface}, out {out}: {taken} of {seen}");
+        }
+        // As the directions of an interface share its counter, what one has too much the other could have too little.
+        for interface in rates.keys() {
+            let both = [false, true].map(|out| directions[&(*interface, out)]);
+            let share = both.map(|(seen, taken)| (taken, seen as f64 / f64::from(rates[interface])));
+            assert!(common::surprise_of(&share) < common::UNFAIR, "{workers} workers, {interface}: {both:?}");
+        }
+        for (way, &trials) in &forwarded {
+            let (count, rate) = (twice[way], rates[&way.0] * rates[&way.1]);
+            assert!(common::within_four_sigma(count, trials, rate), "{workers} workers, {way:?}: {count} of {trials} at both ends");
         }
     }
 }

@@ -25,6 +25,7 @@ mod attribute {
     pub(super) const ORIGIN: u16 = 14;
     pub(super) const HW_TRAP_GROUP_NAME: u16 = 15;
     pub(super) const HW_TRAP_NAME: u16 = 16;
+    pub(super) const REASON: u16 = 23;
     /// Inside of `IN_PORT`.
     pub(super) const PORT_NETDEV_IFINDEX: u16 = 0;
 }
@@ -34,10 +35,12 @@ mod attribute {
 pub struct Alert<'a> {
     /// Where it came in; 0 = unknown, and not said.
     pub input: u32,
-    /// Who dropped it: a node of the graph.
+    /// Among which others the trap is.
     pub group: &'a str,
-    /// Why.
-    pub reason: &'a str,
+    /// The trap that took it: why it was dropped.
+    pub trap: &'a str,
+    /// Why, in the kernel's words, where it has any.
+    pub reason: Option<&'a str>,
     /// Its length, of which `data` may be the beginning.
     pub original_length: u32,
     /// Its EtherType.
@@ -53,7 +56,7 @@ pub fn write(bytes: &mut Vec<u8>, family: u16, port: u32, sequence: u32, alert: 
         .generic(COMMAND, VERSION)
         .put_u16(attribute::ORIGIN, SOFTWARE)
         .put_text(attribute::HW_TRAP_GROUP_NAME, alert.group, MOST_NAME)
-        .put_text(attribute::HW_TRAP_NAME, alert.reason, MOST_NAME)
+        .put_text(attribute::HW_TRAP_NAME, alert.trap, MOST_NAME)
         .put_u32(attribute::ORIG_LEN, alert.original_length)
         .put_u32(attribute::TRUNC_LEN, length)
         .put_u16(attribute::PROTO, alert.protocol);
@@ -62,6 +65,9 @@ pub fn write(bytes: &mut Vec<u8>, family: u16, port: u32, sequence: u32, alert: 
         let [l, m] = 8_u16.to_ne_bytes();
         let [k, n] = attribute::PORT_NETDEV_IFINDEX.to_ne_bytes();
         message = message.put(attribute::IN_PORT | NESTED, &[l, m, k, n, a, b, c, d]);
+    }
+    if let Some(reason) = alert.reason {
+        message = message.put_text(attribute::REASON, reason, MOST_NAME);
     }
     message.put(attribute::PAYLOAD, alert.data).end();
 }

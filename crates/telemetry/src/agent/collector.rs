@@ -10,6 +10,9 @@
 //! there, datagrams for this collector are counted as lost. A namespace that is no longer the one of its
 //! name is left, and tried again until there is one of that name.
 //!
+//! A name is looked up again while its socket works. Once it stands for other addresses, datagrams go to one of those;
+//! as long as it cannot be looked up, they go where they went.
+//!
 //! Trouble is logged when it begins and when it is over, not for every datagram.
 
 use std::io::{Error, ErrorKind};
@@ -24,6 +27,8 @@ use super::target::{Opened, Opening, Target};
 const RETRY: Duration = Duration::from_secs(1);
 /// A name that could not be looked up is after this time: whom it costs is a name server.
 const RETRY_ELSEWHERE: Duration = Duration::from_secs(3);
+/// A name is looked up again after this time.
+const FOLLOW: Duration = Duration::from_secs(10);
 /// Trouble is over when datagrams went out for this long without an error.
 const QUIET: Duration = Duration::from_secs(2);
 
@@ -38,7 +43,7 @@ enum State {
     /// There is none.
     None,
     /// Another thread makes one.
-    Opening(Opening),
+    Opening(Opening<Opened>),
     /// Datagrams go through it.
     Open(Opened),
 }
@@ -50,6 +55,11 @@ pub(super) struct Collector {
     /// Where it was last.
     address: Option<SocketAddr>,
     retry_at: Instant,
+    follow_at: Instant,
+    /// Another thread looks whether the name still stands for this address.
+    following: Option<Opening<Option<Opened>>>,
+    /// Whether that was in vain last.
+    unfollowed: bool,
     sent: u64,
     errors: u64,
     trouble: Option<Trouble>,
@@ -58,7 +68,18 @@ pub(super) struct Collector {
 impl Collector {
     /// A collector whose socket is made when the first datagram goes out.
     pub(super) fn new(target: Target, now: Instant) -> Collector {
-        Collector { target, state: State::None, address: None, retry_at: now, sent: 0, errors: 0, trouble: None }
+        Collector {
+            target,
+            state: State::None,
+            address: None,
+            retry_at: now,
+            follow_at: now,
+            following: None,
+            unfollowed: false,
+            sent: 0,
+            errors: 0,
+            trouble: None,
+        }
     }
 
     /// Where it is.
@@ -132,12 +153,40 @@ impl Collector {
             }
         };
         self.address = Some(opened.address);
+        (self.follow_at, self.following) = (now + FOLLOW, None);
         Ok(opened)
+    }
+
+    /// Goes after a name that stands for other addresses now.
+    fn follow(&mut self, now: Instant) {
+        let (State::Open(opened), false) = (&self.state, self.target.is_numeric()) else { return };
+        let Some(following) = &self.following else {
+            if now >= self.follow_at {
+                self.follow_at = now + FOLLOW;
+                // Without a thread there is another time.
+                self.following = self.target.follow_elsewhere(opened.address).ok();
+            }
+            return;
+        };
+        let Some(outcome) = following.outcome() else { return };
+        self.following = None;
+        if let Err(error) = &outcome
+            && !self.unfollowed
+        {
+            tracing::warn!("sFlow collector {}: {error}; datagrams go to {} as before", self.target, opened.address);
+        }
+        self.unfollowed = outcome.is_err();
+        if let Ok(Some(moved)) = outcome {
+            tracing::info!("sFlow collector {}: is at {} now, no longer at {}", self.target, moved.address, opened.address);
+            self.address = Some(moved.address);
+            self.state = State::Open(moved);
+        }
     }
 
     /// Notices what happened although nothing was sent since: a refusal that came back, a socket that is ready, a
     /// namespace that is another one now.
     pub(super) fn listen(&mut self, now: Instant) {
+        self.follow(now);
         match &self.state {
             // What takes its time begins before there is anything to send.
             State::None if self.target.is_at_hand() => {}

@@ -17,13 +17,14 @@ use weir_graph::DropReason;
 use weir_ring::spsc::slots::Reader;
 
 use super::desk::{Desk, FCS};
+use super::kernel::Dropped;
 use super::{DiscardStats, InterfaceReport, Reports};
 use crate::discards::{Discard, Shares};
 
 /// Discards taken from a worker's ring at a time.
 const BURST: usize = 1024;
 /// The standard's reason for what found no room: no buffer space.
-const NO_BUFFER_SPACE: u32 = 259;
+const NO_BUFFER_SPACE: u16 = 259;
 
 /// By which node and for which reason a frame is missed that no worker saw.
 pub const RX_MISS: (&str, &str) = ("port-rx", "rx-miss");
@@ -130,7 +131,14 @@ impl Discarding {
         let records = [FlowRecord::RawHeader(header), FlowRecord::Trap { group: node, trap: reason }];
         let records = if discard.bytes().is_empty() { &records[1..] } else { &records[..] };
         let code = u32::from(crate::discard_code(discard.reason));
-        desk.kernel.drop_alert(discard.interface, node, reason, discard.frame, discard.bytes());
+        desk.kernel.drop_alert(&Dropped {
+            input: desk.indices.heard(discard.interface),
+            node,
+            reason,
+            code: crate::discard_code(discard.reason),
+            length: discard.frame,
+            data: discard.bytes(),
+        });
         if self.send(discard.interface, code, records, reports, desk, now) {
             *self.told.entry((discard.interface, node, reason)).or_default() += 1;
         }
@@ -166,8 +174,15 @@ impl Discarding {
             self.missed_in_all += more;
             if more > 0 && self.shares.takes(DropReason::NoBuffer, report.ifindex, limit, clock) {
                 let (group, trap) = RX_MISS;
-                desk.kernel.drop_alert(report.ifindex, group, trap, 0, &[]);
-                if self.send(report.ifindex, NO_BUFFER_SPACE, &[FlowRecord::Trap { group, trap }], reports, desk, now) {
+                desk.kernel.drop_alert(&Dropped {
+                    input: desk.indices.heard(report.ifindex),
+                    node: group,
+                    reason: trap,
+                    code: NO_BUFFER_SPACE,
+                    length: 0,
+                    data: &[],
+                });
+                if self.send(report.ifindex, NO_BUFFER_SPACE.into(), &[FlowRecord::Trap { group, trap }], reports, desk, now) {
                     *self.told.entry((report.ifindex, group, trap)).or_default() += 1;
                 }
             }

@@ -2,6 +2,7 @@
 //!
 //! Collectors that know a machine by what Linux says of it find its interfaces under Linux's numbers. An interface
 //! that is paired with none of them is told by its own number and an offset, so that it is not taken for one of Linux's.
+//! hsflowd does the same with what it hears through the kernel; [`Indices::netdev`] is the number that it has then.
 //! Inside of the agent everything goes by the router's own numbers; they are translated where a sample is made.
 
 use std::collections::BTreeMap;
@@ -11,18 +12,36 @@ use std::collections::BTreeMap;
 pub struct Indices {
     /// The Linux interface that an interface is paired with, by the router's own number.
     pub pairs: BTreeMap<u32, u32>,
-    /// Whether Linux's numbers are told, and what is added to those of interfaces without a pair.
-    pub linux: Option<u32>,
+    /// Whether Linux's numbers are told.
+    pub linux: bool,
+    /// What is added, among Linux's numbers, to those of interfaces without a pair.
+    pub offset: u32,
 }
 
 impl Indices {
     /// The number that is told of an interface. 0 is no interface.
     #[must_use]
     pub fn told(&self, own: u32) -> u32 {
-        match self.linux {
-            None => own,
-            Some(_) if own == 0 => 0,
-            Some(offset) => self.pair(own).unwrap_or_else(|| own.saturating_add(offset)),
+        match (self.linux, own) {
+            (false, _) | (true, 0) => own,
+            (true, _) => self.netdev(own),
+        }
+    }
+
+    /// The number of an interface among those of Linux.
+    #[must_use]
+    pub fn netdev(&self, own: u32) -> u32 {
+        self.pair(own).unwrap_or_else(|| own.saturating_add(self.offset))
+    }
+
+    /// The number by which a daemon that listens to the kernel has to be told of an interface, so that it finds it among
+    /// those it knows: with the offset, from which it comes back to the router's own, or the pair's.
+    #[must_use]
+    pub fn heard(&self, own: u32) -> u32 {
+        match own {
+            0 => 0,
+            own if self.linux => self.netdev(own),
+            own => own.saturating_add(self.offset),
         }
     }
 
@@ -39,9 +58,11 @@ mod tests {
 
     #[test]
     fn an_interface_is_told_by_its_pairs_number_or_out_of_the_way() {
-        let own = Indices { pairs: BTreeMap::from([(1, 7)]), linux: None };
+        let own = Indices { pairs: BTreeMap::from([(1, 7)]), linux: false, offset: 1_000_000_000 };
         assert_eq!([0, 1, 2].map(|index| own.told(index)), [0, 1, 2]);
-        let linux = Indices { linux: Some(1_000_000_000), ..own };
+        assert_eq!([0, 1, 2].map(|index| own.heard(index)), [0, 1_000_000_001, 1_000_000_002]);
+        let linux = Indices { linux: true, ..own };
         assert_eq!([0, 1, 2, u32::MAX].map(|index| linux.told(index)), [0, 7, 1_000_000_002, u32::MAX]);
+        assert_eq!([0, 1, 2].map(|index| linux.heard(index)), [0, 7, 1_000_000_002]);
     }
 }

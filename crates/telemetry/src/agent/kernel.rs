@@ -2,8 +2,8 @@
 //! modules `psample`, `vpp` and `dropmon`.
 //!
 //! Beside the agent's own datagrams, not instead of them: what the kernel lacks is told in a sentence, once,
-//! and nothing else changes. Interfaces go by the router's own numbers here; the number of a paired Linux interface
-//! is told with the counters, and the daemon takes which it is told to. The channel is opened by the agent's thread
+//! and nothing else changes. Samples and counters go by the router's own numbers here; the number among those of Linux is
+//! told with the counters, and the daemon takes which it is told to. An alert names an interface as Linux would. The channel is opened by the agent's thread
 //! when it is asked for, and again every now and then while its namespace is not there, or a module is missing.
 
 use std::time::{Duration, Instant};
@@ -16,6 +16,7 @@ use weir_netlink::sampling::{Channel, Sent};
 
 use super::InterfaceReport;
 use super::indices::Indices;
+use super::traps;
 use crate::sampler::Sample;
 
 /// A channel that could not be opened is tried again after the first time, one that lacks something after the second.
@@ -41,6 +42,20 @@ pub struct KernelStats {
     pub sent: Sent,
     /// Why not everything goes, in sentences.
     pub lacking: Vec<String>,
+}
+
+/// A dropped packet that is told.
+pub(super) struct Dropped<'a> {
+    /// Where it came in, by the number that the daemon knows; 0 = nowhere.
+    pub(super) input: u32,
+    /// Who dropped it, and why.
+    pub(super) node: &'a str,
+    pub(super) reason: &'a str,
+    /// The same in sFlow's numbers.
+    pub(super) code: u16,
+    /// Of the whole frame.
+    pub(super) length: u32,
+    pub(super) data: &'a [u8],
 }
 
 /// A channel, and the namespace that it is in.
@@ -158,29 +173,33 @@ impl Kernel {
 
     /// A sample, with what became of its packet as far as that is a number of an interface.
     pub(super) fn sample(&mut self, sample: &Sample, input: u32, output: u32) {
+        /// Both addresses and the type: the daemon takes them off without asking whether they are there.
+        const ETHERNET: usize = 14;
         let (Some(open), Some(wanted)) = (&mut self.open, &self.wanted) else { return };
+        let Some(data) = sample.start().get(..usize::from(sample.kept).max(ETHERNET)) else { return };
         // What goes out has no ticket; each direction has a sequence of its own, as listeners find gaps by group.
         let [ingress, egress] = &mut self.sequences;
         let (group, sequence) = if sample.ticket == 0 { (wanted.egress_group, egress) } else { (wanted.group, ingress) };
         *sequence = sequence.wrapping_add(1);
-        open.channel.sample(&Message {
-            input,
-            output,
-            original_length: sample.frame,
-            group,
-            sequence: *sequence,
-            rate: sample.rate,
-            data: sample.bytes(),
-        });
+        open.channel.sample(&Message { input, output, original_length: sample.frame, group, sequence: *sequence, rate: sample.rate, data });
     }
 
     /// A dropped packet that is told.
-    pub(super) fn drop_alert(&mut self, input: u32, node: &str, reason: &str, length: u32, data: &[u8]) {
+    pub(super) fn drop_alert(&mut self, dropped: &Dropped<'_>) {
         /// The `EtherType` of IPv4: the daemon passes over alerts without one, and what it tells begins with Ethernet anyway.
         const IPV4: u16 = 0x0800;
         let Some(open) = &mut self.open else { return };
-        let protocol = data.get(12..14).and_then(|octets| octets.try_into().ok()).map_or(IPV4, u16::from_be_bytes);
-        open.channel.drop_alert(&Alert { input, group: node, reason, original_length: length, protocol, data });
+        let protocol = dropped.data.get(12..14).and_then(|octets| octets.try_into().ok()).map_or(IPV4, u16::from_be_bytes);
+        let names = traps::names(dropped.code, dropped.node, dropped.reason);
+        open.channel.drop_alert(&Alert {
+            input: dropped.input,
+            group: &names.group,
+            trap: &names.trap,
+            reason: names.reason,
+            original_length: dropped.length,
+            protocol,
+            data: dropped.data,
+        });
     }
 
     /// An interface's counters.
@@ -193,7 +212,8 @@ impl Kernel {
         open.channel.counters(&Counters {
             name: &report.name,
             ifindex: report.ifindex,
-            os_index: indices.pair(report.ifindex),
+            // Without it the daemon, as it is by default, keeps the interface's samples back.
+            os_index: Some(indices.netdev(report.ifindex)),
             kind: if report.kind == 0 { ETHERNET } else { report.kind },
             speed: report.speed,
             direction: FULL,

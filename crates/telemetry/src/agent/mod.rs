@@ -16,6 +16,7 @@
 //! * `host`: the machine's own counters. `ethernet`: what drivers count, as sFlow has it.
 //! * `datagrams`: the one being filled. `outbox`: those that are made. `collector`: a socket. `target`: how it comes to be.
 //! * `discovery`: collectors that a domain announces. `dns`: how it is asked. `kernel`: the other way out.
+//! * `traps`: what Linux calls a discard.
 //!
 //! This file is what others see of it: configuration, numbers, and the handle.
 
@@ -35,6 +36,7 @@ mod outbox;
 mod pace;
 mod run;
 mod target;
+mod traps;
 mod ways;
 
 use std::collections::BTreeMap;

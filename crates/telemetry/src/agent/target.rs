@@ -64,23 +64,35 @@ impl Target {
     }
 
     /// Opens a socket on a thread of its own.
-    pub(super) fn open_elsewhere(&self) -> io::Result<Opening> {
-        let (answer, opening) = channel();
+    pub(super) fn open_elsewhere(&self) -> io::Result<Opening<Opened>> {
         let target = self.clone();
-        // Ends with its answer, which nobody may want any more.
-        std::thread::Builder::new().name("weir-collector".into()).spawn(move || {
-            let _ = answer.send(target.open());
-        })?;
-        Ok(Opening(opening))
+        elsewhere(move || target.open())
+    }
+
+    /// Looks the name up again, on a thread of its own, and opens a socket if `known` is none of its addresses any more.
+    pub(super) fn follow_elsewhere(&self, known: SocketAddr) -> io::Result<Opening<Option<Opened>>> {
+        let target = self.clone();
+        elsewhere(move || {
+            let found = target.addresses()?;
+            // Name servers tell several addresses in turn: the one that is known is as good as the first.
+            if found.contains(&known) { Ok(None) } else { target.open_one_of(&found).map(Some) }
+        })
     }
 
     /// Opens a socket.
     pub(super) fn open(&self) -> io::Result<Opened> {
-        let mut found =
-            (self.host.as_str(), self.port).to_socket_addrs().map_err(|error| told(&self.host, "cannot be looked up", &error))?;
-        let wanted = |address: &SocketAddr| self.source.is_none_or(|source| source.is_ipv4() == address.is_ipv4());
-        let address =
-            found.find(wanted).ok_or_else(|| io::Error::other(format!("{} has no address of the source's IP version", self.host)))?;
+        self.open_one_of(&self.addresses()?)
+    }
+
+    /// Its addresses now, of the version that goes with the source.
+    fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        let found = (self.host.as_str(), self.port).to_socket_addrs().map_err(|error| told(&self.host, "cannot be looked up", &error))?;
+        Ok(found.filter(|address| self.source.is_none_or(|source| source.is_ipv4() == address.is_ipv4())).collect())
+    }
+
+    fn open_one_of(&self, found: &[SocketAddr]) -> io::Result<Opened> {
+        let nowhere = || io::Error::other(format!("{} has no address of the source's IP version", self.host));
+        let address = *found.first().ok_or_else(nowhere)?;
         let Some(name) = &self.namespace else {
             return Ok(Opened { socket: self.connected(address)?, address, cuts: true, namespace: None });
         };
@@ -164,13 +176,22 @@ impl Opened {
     }
 }
 
+/// Does it on a thread of its own, which ends with the answer; nobody may want that any more.
+fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<Opening<T>> {
+    let (answer, opening) = channel();
+    std::thread::Builder::new().name("weir-collector".into()).spawn(move || {
+        let _ = answer.send(work());
+    })?;
+    Ok(Opening(opening))
+}
+
 /// A socket that is being opened.
 #[derive(Debug)]
-pub(super) struct Opening(Receiver<io::Result<Opened>>);
+pub(super) struct Opening<T>(Receiver<io::Result<T>>);
 
-impl Opening {
+impl<T> Opening<T> {
     /// What became of it, once that is known.
-    pub(super) fn outcome(&self) -> Option<io::Result<Opened>> {
+    pub(super) fn outcome(&self) -> Option<io::Result<T>> {
         match self.0.try_recv() {
             Ok(outcome) => Some(outcome),
             Err(TryRecvError::Empty) => None,

@@ -103,7 +103,7 @@ impl Rig {
     }
 
     pub(crate) fn look_between_ticks(&mut self, interface: u32, packets: &[Pkt]) {
-        self.come(interface, packets);
+        self.pass(Point::Rx, interface, packets);
         for place in self.marks.drain() {
             Tap::<Plain>::fate(&mut self.sampler, &packets[place], Fate::Sent(OUTPUT));
         }
@@ -116,10 +116,22 @@ impl Rig {
         }
     }
 
-    fn come(&mut self, interface: u32, packets: &[Pkt]) {
+    /// One vector comes in on one interface and leaves by another, seen at both.
+    pub(crate) fn forward(&mut self, from: u32, to: u32, packets: &[Pkt]) {
+        self.tick();
+        self.pass(Point::Rx, from, packets);
+        let marked: Vec<usize> = self.marks.drain().collect();
+        self.pass(Point::Tx, to, packets);
+        assert_eq!(self.marks.drain().count(), 0, "what goes out has met its end");
+        for place in marked {
+            Tap::<Plain>::fate(&mut self.sampler, &packets[place], Fate::Sent(to));
+        }
+    }
+
+    fn pass(&mut self, point: Point, interface: u32, packets: &[Pkt]) {
         if self.gate.is_due(interface, packets.len()) {
             let (seen, unused) = self.gate.state(interface);
-            let (worker, now, point) = (self.worker, self.now, Point::Rx);
+            let (worker, now) = (self.worker, self.now);
             let look = Look { world: &Plain, worker, now, point, interface, inner: false, seen, unused };
             self.sampler.look(&look, packets, &mut self.marks);
             self.gate.ask::<Plain>(&mut self.sampler, interface);
@@ -128,14 +140,14 @@ impl Rig {
 
     /// The same between two ticks.
     pub(crate) fn look_again(&mut self, packets: &[Pkt]) -> Vec<usize> {
-        self.come(INTERFACE, packets);
+        self.pass(Point::Rx, INTERFACE, packets);
         self.marks.drain().collect()
     }
 
     /// One vector comes in and is on its way; the places that are to be marked.
     pub(crate) fn only_look(&mut self, packets: &[Pkt]) -> Vec<usize> {
         self.tick();
-        self.come(INTERFACE, packets);
+        self.pass(Point::Rx, INTERFACE, packets);
         self.marks.drain().collect()
     }
 

@@ -39,7 +39,7 @@ fn missing(parts: &[&str]) -> Option<String> {
 }
 
 /// The router's program.
-fn weir() -> String {
+pub(crate) fn weir() -> String {
     std::env::var(PROGRAM).unwrap_or_else(|_| env!("CARGO_BIN_EXE_weir").to_owned())
 }
 

@@ -16,7 +16,7 @@ GENL_ID_CTRL, CTRL_CMD_GETFAMILY = 16, 3
 PSAMPLE = {0: ("iifindex", "I"), 1: ("oifindex", "I"), 2: ("origsize", "I"), 3: ("group", "I"), 4: ("seq", "I"),
            5: ("rate", "I"), 6: ("data", "x"), 14: ("proto", "H")}
 NET_DM = {4: ("in_port", "n"), 6: ("proto", "H"), 7: ("payload", "x"), 9: ("trunc_len", "I"), 10: ("orig_len", "I"),
-          14: ("origin", "H"), 15: ("group", "s"), 16: ("trap", "s")}
+          14: ("origin", "H"), 15: ("group", "s"), 16: ("trap", "s"), 23: ("reason", "s")}
 USERSOCK = {0: ("portname", "s"), 1: ("ifindex", "I"), 2: ("iftype", "I"), 3: ("ifspeed", "Q"), 4: ("ifdirection", "I"),
             5: ("oper_up", "I"), 6: ("admin_up", "I"), 7: ("rx_octets", "Q"), 8: ("tx_octets", "Q"), 9: ("rx_pkts", "Q"),
             10: ("tx_pkts", "Q"), 11: ("rx_bcasts", "Q"), 12: ("tx_bcasts", "Q"), 13: ("rx_mcasts", "Q"), 14: ("tx_mcasts", "Q"),

@@ -5,8 +5,10 @@
 //! there nothing may be missing. A case is a file in this folder and a line here.
 
 mod bed;
+mod first;
 
 mod bonds;
+mod hsflowd;
 mod labels;
 mod sampling;
 mod tags;

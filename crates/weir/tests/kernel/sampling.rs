@@ -3,65 +3,16 @@
 //! A listener in Python joins the groups as hsflowd's modules do and takes every message apart; tshark reads the same
 //! messages from the kernel's netlink monitor.
 
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 use weir_netlink::lab::ROUTER;
 
 use super::bed::{Bed, kernel_has, wait};
+use super::first::{FirstNamespace, OFFSET, index, run};
 
 const LISTENER: &str = include_str!("listen.py");
 const LIMIT: Duration = Duration::from_secs(90);
-
-/// The kernel's first namespace, which alone has `NET_DM`: under a name, with a monitor of netlink in it. This process is
-/// there. Name and monitor are gone with this value.
-struct FirstNamespace {
-    name: String,
-    children: Vec<Child>,
-}
-
-impl FirstNamespace {
-    fn new() -> FirstNamespace {
-        let first = FirstNamespace { name: format!("weir-first-{}", std::process::id()), children: Vec::new() };
-        run(&format!("ip netns attach {} {}", first.name, std::process::id()));
-        run("ip link add weir-monitor type nlmon");
-        run("ip link set weir-monitor up");
-        first
-    }
-
-    /// Starts a program whose output goes to a file, and waits for a word in it.
-    fn spawn(&mut self, line: &str, file: &str, word: &str) {
-        let to = || std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
-        let mut words = line.split_whitespace();
-        let mut command = Command::new(words.next().unwrap());
-        self.children.push(command.args(words).stdin(Stdio::null()).stdout(to()).stderr(to()).spawn().unwrap());
-        wait(line, || {
-            let said = std::fs::read_to_string(file).unwrap();
-            if said.contains(word) { Ok(()) } else { Err(said) }
-        });
-    }
-}
-
-impl Drop for FirstNamespace {
-    fn drop(&mut self) {
-        for child in &mut self.children {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        for line in [format!("ip netns delete {}", self.name), "ip link delete weir-monitor".to_owned()] {
-            let _ = Command::new("sh").args(["-c", &line]).status();
-        }
-    }
-}
-
-/// What a command in the first namespace says.
-fn run(line: &str) -> String {
-    let mut words = line.split_whitespace();
-    let output = Command::new(words.next().unwrap()).args(words).output().unwrap();
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
 
 /// Messages of a kind.
 fn of<'a>(messages: &'a [Value], family: &'a str) -> impl Iterator<Item = &'a Value> {
@@ -73,13 +24,6 @@ fn heard(file: &str) -> Vec<Value> {
     let said = std::fs::read_to_string(file).unwrap();
     let whole = said.rsplit_once('\n').map_or("", |(whole, _)| whole);
     whole.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("a message was not what it should be: {said}"))).collect()
-}
-
-/// The interface's number, as the router says it.
-fn index(bed: &Bed, name: &str) -> u64 {
-    let all = bed.ask("show interface");
-    let one = all["interfaces"].as_array().unwrap().iter().find(|it| it["name"] == name);
-    one.unwrap()["index"].as_u64().unwrap()
 }
 
 #[test]
@@ -123,7 +67,7 @@ sflow:
     });
     wait("a drop, counters and states", || {
         let all = all();
-        let dropped = of(&all, "NET_DM").any(|it| it["trap"] == "no-route" && it["in_port"]["netdev_ifindex"] == near);
+        let dropped = of(&all, "NET_DM").any(|it| it["trap"] == "vpp_no-route" && it["in_port"]["netdev_ifindex"] == OFFSET + near);
         let counted = |name: &str| of(&all, "counters").filter(|it| it["portname"] == name && it["rx_pkts"].as_u64() > Some(0)).count() > 1;
         if dropped && counted("near") && counted("far") && of(&all, "status").count() > 1 { Ok(()) } else { Err(format!("{all:?}")) }
     });
@@ -146,11 +90,12 @@ sflow:
     assert!(ingress["data"].as_str().unwrap().starts_with(&mac_of("near")), "{ingress}");
     let egress = of(&all, "psample").find(|it| it["group"] == 4 && echo(it)).unwrap();
     assert_eq!(egress["data"].as_str().unwrap()[12..24], mac_of("far"), "{egress}");
-    let dropped = of(&all, "NET_DM").find(|it| it["trap"] == "no-route").unwrap();
+    let dropped = of(&all, "NET_DM").find(|it| it["trap"] == "vpp_no-route").unwrap();
     assert_eq!((&dropped["origin"], &dropped["proto"], &dropped["orig_len"]), (&0.into(), &0x0800.into(), &98.into()), "{dropped}");
+    assert_eq!((&dropped["group"], &dropped["reason"]), (&"vpp_icmp4-error".into(), &"IP_INNOROUTES".into()), "{dropped}");
     let counters = |name: &'static str| of(&all, "counters").filter(move |it| it["portname"] == name).last().unwrap();
     assert_eq!((&counters("near")["ifindex"], &counters("near")["osindex"]), (&near.into(), &4321.into()));
-    assert_eq!((&counters("far")["ifindex"], counters("far").get("osindex")), (&far.into(), None));
+    assert_eq!((&counters("far")["ifindex"], &counters("far")["osindex"]), (&far.into(), &(OFFSET + far).into()));
     assert_eq!(counters("near")["hw_address"], mac_of("near"));
     tshark_reads_the_same(&capture, near, far);
     let told = bed.ask("show sflow");
@@ -170,7 +115,7 @@ fn tshark_reads_the_same(file: &str, near: u64, far: u64) {
     let drops = run(&format!(
         "tshark -n -r {file} -Y net_dm.hw_trap_name -T fields -e net_dm.port.netdev_index -e net_dm.hw_trap_group_name -e net_dm.hw_trap_name -e net_dm.orig_len"
     ));
-    assert!(drops.lines().any(|it| it == format!("{near}\ticmp4-error\tno-route\t98")), "{drops}");
+    assert!(drops.lines().any(|it| it == format!("{}\tvpp_icmp4-error\tvpp_no-route\t98", OFFSET + near)), "{drops}");
 }
 
 #[test]
