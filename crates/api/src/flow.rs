@@ -233,6 +233,9 @@ pub struct FlowEntry {
     /// The next hop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_hop: Option<IpAddr>,
+    /// The next hop of its route, where that was looked up in a table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bgp_next_hop: Option<IpAddr>,
     /// Outer VLAN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,

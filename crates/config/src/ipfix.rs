@@ -238,6 +238,7 @@ pub const ELEMENTS: &[(&str, u16, [bool; 3])] = &[
     ("destinationIPv6PrefixLength", 1, V6),
     ("flowLabelIPv6", 4, V6),
     ("icmpTypeCodeIPv4", 2, V4),
+    ("samplerId", 1, ALL),
     ("minimumTTL", 1, IP),
     ("maximumTTL", 1, IP),
     ("sourceMacAddress", 6, ALL),
@@ -266,6 +267,7 @@ pub const ELEMENTS: &[(&str, u16, [bool; 3])] = &[
     ("dot1qVlanId", 2, ALL),
     ("dot1qCustomerVlanId", 2, ALL),
     ("ethernetType", 2, L2),
+    ("selectorId", 8, ALL),
 ];
 
 const V4: [bool; 3] = [true, false, false];
@@ -333,10 +335,10 @@ pub const SET_ELEMENTS: [&[&str]; 4] = [
         "egressInterface",
         "ingressVRFID",
         "dot1qVlanId",
-        "ipNextHopIPv4Address",
-        "ipNextHopIPv6Address",
         "bgpNextHopIPv4Address",
         "bgpNextHopIPv6Address",
+        "ipNextHopIPv4Address",
+        "ipNextHopIPv6Address",
         "sourceIPv4PrefixLength",
         "sourceIPv6PrefixLength",
         "destinationIPv4PrefixLength",

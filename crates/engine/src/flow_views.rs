@@ -3,6 +3,7 @@
 //! Flows lie in the workers' tables, and only the worker reads its own. So a question goes to each worker, which looks through
 //! its table a little at a time; whoever asked waits, without any lock.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,9 +13,9 @@ use weir_flowfmt::ipfix::Version;
 use weir_flowfmt::ipfix::elements::by_number;
 use weir_telemetry::exporter::fields::{KINDS, Plan};
 use weir_telemetry::exporter::{Knows, Load, RecordSet};
-use weir_telemetry::flows::FlowRecord;
 use weir_telemetry::flows::key::Kind;
 use weir_telemetry::flows::record::MPLS;
+use weir_telemetry::flows::{Counts, FlowRecord};
 use weir_telemetry::meter::{Answer, FlowFilter, FlowOrder, MeterControl, Question};
 
 use crate::control::Control;
@@ -82,27 +83,9 @@ impl Control {
     }
 
     fn flow_worker(&self, worker: usize) -> FlowWorker {
-        let mut view = FlowWorker { worker: worker as u32, ..FlowWorker::default() };
-        for counts in self.ipfix.counts.get(worker).into_iter().flatten() {
-            let ended: [u64; 6] = std::array::from_fn(|reason| counts.exported[reason].get());
-            view.resident += counts.resident.get();
-            view.metered_packets += counts.packets.get();
-            view.metered_octets += counts.octets.get();
-            view.begun += counts.flows.get();
-            view.ended_idle += ended[1];
-            view.ended_active += ended[2];
-            view.ended_seen += ended[3];
-            view.ended_forced += ended[4];
-            view.ended_resources += ended[5];
-            view.exported.flows += ended.iter().sum::<u64>();
-            view.exported.packets += counts.exported_packets.get();
-            view.exported.octets += counts.exported_octets.get();
-            view.unexported.flows += counts.unexported.get();
-            view.unexported.packets += counts.unexported_packets.get();
-            view.unexported.octets += counts.unexported_octets.get();
-            view.long_ways += counts.long_ways.get();
-            view.probes += counts.probes.get();
-        }
+        let past = self.ipfix.past.get(worker).cloned().unwrap_or_default();
+        let mut view = FlowWorker { worker: worker as u32, ..past };
+        self.ipfix.counts.get(worker).into_iter().flatten().for_each(|counts| add_counts(&mut view, counts));
         if let Some(counters) = self.ipfix.meters.get(worker).map(MeterControl::counters) {
             view.ignored_packets = counters.ignored_packets.get();
             view.ignored_octets = counters.ignored_octets.get();
@@ -147,13 +130,13 @@ impl Control {
         };
         let is_ip = parts.kind != Kind::L2;
         let some = |number: u16| (number != 0).then_some(number);
-        let next_hop = u128::from_be_bytes(facts.next_hop);
-        let next_hop = (next_hop != 0).then(|| match parts.kind {
-            Kind::Ip6 => std::net::Ipv6Addr::from(next_hop).into(),
-            _ => {
-                u32::try_from(next_hop).map_or_else(|_| std::net::Ipv6Addr::from(next_hop).into(), |it| std::net::Ipv4Addr::from(it).into())
-            }
-        });
+        let address = |octets: [u8; 16]| {
+            let number = Some(u128::from_be_bytes(octets)).filter(|number| *number != 0)?;
+            Some(match u32::try_from(number) {
+                Ok(number) if parts.kind != Kind::Ip6 => IpAddr::from(Ipv4Addr::from(number)),
+                _ => Ipv6Addr::from(number).into(),
+            })
+        };
         let time = |nanoseconds: u64| Timestamp::from_unix_ms((self.ipfix.wall() + nanoseconds) / 1_000_000);
         FlowEntry {
             worker: worker as u32,
@@ -168,7 +151,8 @@ impl Control {
             input: name(parts.input),
             output: name(parts.output),
             forwarding_status: if parts.status == 0 { 64 } else { parts.status },
-            next_hop,
+            next_hop: address(facts.next_hop),
+            bgp_next_hop: address(facts.bgp_next_hop),
             vlan: some(parts.vlan),
             customer_vlan: some(parts.customer_vlan),
             label: (parts.label & MPLS != 0).then_some((parts.label & 0x00ff_ffff) >> 4),
@@ -232,6 +216,28 @@ impl Router {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
+}
+
+/// Adds what a table counts.
+pub(crate) fn add_counts(view: &mut FlowWorker, counts: &Counts) {
+    let ended: [u64; 6] = std::array::from_fn(|reason| counts.exported[reason].get());
+    view.resident += counts.resident.get();
+    view.metered_packets += counts.packets.get();
+    view.metered_octets += counts.octets.get();
+    view.begun += counts.flows.get();
+    view.ended_idle += ended[1];
+    view.ended_active += ended[2];
+    view.ended_seen += ended[3];
+    view.ended_forced += ended[4];
+    view.ended_resources += ended[5];
+    view.exported.flows += ended.iter().sum::<u64>();
+    view.exported.packets += counts.exported_packets.get();
+    view.exported.octets += counts.exported_octets.get();
+    view.unexported.flows += counts.unexported.get();
+    view.unexported.packets += counts.unexported_packets.get();
+    view.unexported.octets += counts.unexported_octets.get();
+    view.long_ways += counts.long_ways.get();
+    view.probes += counts.probes.get();
 }
 
 fn load(load: Load) -> FlowLoad {

@@ -6,15 +6,16 @@
 //! **Record sets have numbers**, which travel in the flows' keys. A set keeps its number as long as it means the same, and
 //! what it was is known to the exporter for longer than flows live that were metered by it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use weir_api::FlowWorker;
 use weir_config::{IpfixCollector, IpfixTransport, IpfixVersion};
 use weir_flowfmt::ipfix::Version;
-use weir_nodes::{FlowEnds, Tables};
+use weir_nodes::{FlowEnds, FlowWay, Tables};
 use weir_ring::Padded;
 use weir_ring::qsbr::{Published, Reader};
 use weir_telemetry::exporter::{
@@ -26,6 +27,7 @@ use weir_telemetry::flows::{Counts, FlowRecord, Selection, Settings, Table};
 use weir_telemetry::meter::{MeterControl, MeterPlan, MeterSettings};
 
 use crate::clock::Clock;
+use crate::flow_views::add_counts;
 
 /// Records of a worker that wait for the exporter at most.
 const RING: usize = 1 << 14;
@@ -40,6 +42,19 @@ pub(crate) struct FlowKnows {
     reader: Mutex<Reader>,
     tables: Arc<Published<Tables>>,
     meters: Vec<MeterControl>,
+    /// By group: for which resolved next hop packets take each of its adjacencies.
+    next_hops: RwLock<HashMap<u32, Vec<(u32, IpAddr)>>>,
+}
+
+impl FlowKnows {
+    /// The next hops of a group that are resolved, by adjacency; none when they are not, or the group is gone.
+    pub(crate) fn set_next_hops(&self, group: u32, next_hops: Vec<(u32, IpAddr)>) {
+        let mut all = self.next_hops.write().unwrap_or_else(PoisonError::into_inner);
+        match next_hops.is_empty() {
+            true => drop(all.remove(&group)),
+            false => drop(all.insert(group, next_hops)),
+        }
+    }
 }
 
 /// What options tell by name.
@@ -64,22 +79,35 @@ impl Knows for FlowKnows {
     }
 
     fn with_completion(&self, work: &mut dyn FnMut(&dyn Complete)) {
+        let next_hops = self.next_hops.read().unwrap_or_else(PoisonError::into_inner);
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         reader.quiesce();
         match reader.guard() {
-            Some(guard) => work(&TablesNow(Some(self.tables.load(&guard)))),
-            None => work(&TablesNow(None)),
+            Some(guard) => work(&TablesNow { tables: Some(self.tables.load(&guard)), next_hops: &next_hops }),
+            None => work(&TablesNow { tables: None, next_hops: &next_hops }),
         }
         reader.offline();
     }
 }
 
 /// The tables of a moment.
-struct TablesNow<'a>(Option<&'a Tables>);
+struct TablesNow<'a> {
+    tables: Option<&'a Tables>,
+    next_hops: &'a HashMap<u32, Vec<(u32, IpAddr)>>,
+}
+
+impl TablesNow<'_> {
+    /// The next hop of the route, where that was resolved to the one that packets are handed to (RFC 4271, 5.1.3).
+    fn resolved(&self, way: &FlowWay) -> Option<IpAddr> {
+        let (group, adjacency) = way.path?;
+        let (_, next_hop) = self.next_hops.get(&group)?.iter().find(|(end, _)| *end == adjacency)?;
+        Some(*next_hop)
+    }
+}
 
 impl Complete for TablesNow<'_> {
     fn complete(&self, record: &mut FlowRecord) {
-        let Some(tables) = self.0 else { return };
+        let Some(tables) = self.tables else { return };
         let parts = record.key.parts();
         let Some((source, destination)) = addresses(&parts) else { return };
         let whole = record.sums.fragment & 0x20 == 0;
@@ -97,6 +125,7 @@ impl Complete for TablesNow<'_> {
         facts.vrf = u16::try_from(way.table).unwrap_or(u16::MAX);
         (facts.source_prefix, facts.destination_prefix) = way.prefixes.unwrap_or_default();
         facts.next_hop = way.next.map_or([0; 16], sixteen);
+        facts.bgp_next_hop = self.resolved(&way).map_or([0; 16], sixteen);
     }
 }
 
@@ -154,8 +183,10 @@ pub(crate) struct IpfixSide {
     pub(crate) config: weir_config::Ipfix,
     settings: Arc<MeterSettings>,
     pub(crate) meters: Vec<MeterControl>,
-    /// What the tables count, by worker; those that were replaced are among them.
+    /// What the tables count, by worker; those that were replaced are among them until their last record is out.
     pub(crate) counts: Vec<Vec<Arc<Padded<Counts>>>>,
+    /// What tables counted that are gone, by worker.
+    pub(crate) past: Vec<FlowWorker>,
     pub(crate) knows: Arc<FlowKnows>,
     sets: SetNumbers,
     plan: MeterPlan,
@@ -185,11 +216,13 @@ impl IpfixSide {
         clock: Clock,
         seed: u64,
     ) -> IpfixSide {
-        let knows = FlowKnows { names: RwLock::default(), reader: Mutex::new(reader), tables, meters: meters.clone() };
+        let (names, next_hops) = (RwLock::default(), RwLock::default());
+        let knows = FlowKnows { names, reader: Mutex::new(reader), tables, meters: meters.clone(), next_hops };
         IpfixSide {
             config: weir_config::Ipfix::default(),
             settings,
             counts: meters.iter().map(|_| Vec::new()).collect(),
+            past: meters.iter().map(|_| FlowWorker::default()).collect(),
             meters,
             knows: Arc::new(knows),
             sets: SetNumbers::default(),
@@ -369,11 +402,15 @@ impl IpfixSide {
         self.exporter.as_ref().map_or_else(|| self.last.clone(), ExporterHandle::stats)
     }
 
-    /// Frees tables that are not in use any more.
-    pub(crate) fn tidy(&self) {
+    /// Frees tables that are not in use any more, and keeps the sums of what they counted.
+    pub(crate) fn tidy(&mut self) {
         self.meters.iter().for_each(|meter| {
             meter.tidy();
         });
+        for (counts, past) in self.counts.iter_mut().zip(&mut self.past) {
+            // Neither a table nor the exporter has it any more.
+            counts.extract_if(.., |counts| Arc::strong_count(counts) == 1).for_each(|counts| add_counts(past, &counts));
+        }
     }
 
     /// Every flow leaves, with the reason that it was forced to.

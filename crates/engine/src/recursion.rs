@@ -82,11 +82,26 @@ impl Recursion {
 /// What a list of paths resolves to.
 #[derive(Debug, Default)]
 struct Resolved {
-    /// Ends, weights and labels.
-    ends: Vec<(End, u64, LabelStack)>,
+    ends: Vec<Found>,
     asked: BTreeSet<(u32, IpAddr)>,
     /// Next hops that were looked up.
     steps: usize,
+}
+
+/// A way that was found.
+#[derive(Debug)]
+struct Found {
+    end: End,
+    weight: u64,
+    labels: LabelStack,
+    /// The next hop, as it is written in the list, by which it was found.
+    next_hop: Option<IpAddr>,
+}
+
+impl Found {
+    fn of(end: End, weight: u64, labels: LabelStack) -> Found {
+        Found { end, weight, labels, next_hop: None }
+    }
 }
 
 /// Where a path ends.
@@ -123,6 +138,7 @@ impl Control {
         self.recursion.dirty.remove(&number);
         let Some(list) = self.recursion.lists.remove(&number) else { return };
         self.recursion.numbers.remove(&(list.table, list.via));
+        self.ipfix.knows.set_next_hops(number, Vec::new());
         let mut deeds = Vec::new();
         list.holds.into_iter().for_each(|place| self.neighbors.let_go(place, &mut deeds));
         self.carry_out(deeds);
@@ -144,13 +160,15 @@ impl Control {
         let (table, via) = (list.table, list.via.clone());
         self.resolve_list(table, &via, &mut vec![number], &mut resolved);
         let places: Vec<Place> =
-            resolved.ends.iter().filter_map(|(end, ..)| if let End::Neighbor(place) = end { Some(*place) } else { None }).collect();
+            resolved.ends.iter().filter_map(|found| if let End::Neighbor(place) = found.end { Some(place) } else { None }).collect();
         self.recursion.watch(number, resolved.asked);
         let (now, mut deeds) = (self.clock.now(), Vec::new());
         places.iter().for_each(|place| self.neighbors.hold_for_route(*place, now, &mut deeds));
         self.carry_out(deeds);
-        let group = self.resolved_group(number, resolved.ends, matches!(via, Via::Resilient(_)));
+        let ways: Vec<(Path, Option<IpAddr>)> = resolved.ends.into_iter().filter_map(|found| self.way(found)).collect();
+        let group = self.resolved_group(number, &ways, matches!(via, Via::Resilient(_)));
         self.nexthops.replace_own(number, group);
+        self.ipfix.knows.set_next_hops(number, self.next_hops_of(number, &ways));
         let Some(list) = self.recursion.lists.get_mut(&number) else { return };
         let before = std::mem::replace(&mut list.holds, places);
         let mut deeds: Vec<Deed> = Vec::new();
@@ -158,19 +176,33 @@ impl Control {
         self.carry_out(deeds);
     }
 
-    fn resolved_group(&self, number: u32, ends: Vec<(End, u64, LabelStack)>, resilient: bool) -> Group {
-        let path = |(end, weight, labels): (End, u64, LabelStack)| {
-            let adjacency = match end {
-                End::Neighbor(place) => self.adjacencies.get(&place).copied()?,
-                End::Adjacency(adjacency) => adjacency,
-            };
-            let to_neighbor = self.nexthops.adjacency(adjacency).is_some_and(|end| end.kind == AdjacencyKind::Neighbor);
-            // What leads nowhere pushes nothing; a stack that is too deep is no way.
-            let labels = if to_neighbor { labels } else { LabelStack::default() };
-            let path = Path { adjacency, weight: u32::try_from(weight).unwrap_or(u32::MAX), labels };
-            (path.labels.labels.len() <= MAX_LABELS).then_some(path)
+    /// The path that leads where was found, and the next hop that it is for.
+    fn way(&self, found: Found) -> Option<(Path, Option<IpAddr>)> {
+        let adjacency = match found.end {
+            End::Neighbor(place) => self.adjacencies.get(&place).copied()?,
+            End::Adjacency(adjacency) => adjacency,
         };
-        let mut paths: Vec<Path> = ends.into_iter().filter_map(path).collect();
+        let to_neighbor = self.nexthops.adjacency(adjacency).is_some_and(|end| end.kind == AdjacencyKind::Neighbor);
+        // What leads nowhere pushes nothing; a stack that is too deep is no way.
+        let labels = if to_neighbor { found.labels } else { LabelStack::default() };
+        let path = Path { adjacency, weight: u32::try_from(found.weight).unwrap_or(u32::MAX), labels };
+        (path.labels.labels.len() <= MAX_LABELS).then_some((path, found.next_hop))
+    }
+
+    /// For which next hop packets of a group take each of its ends, where that is only one.
+    fn next_hops_of(&self, number: u32, ways: &[(Path, Option<IpAddr>)]) -> Vec<(u32, IpAddr)> {
+        let paths = self.nexthops.group(number).map_or(&[][..], Group::paths);
+        let of = |path: &Path| {
+            let mut all =
+                ways.iter().filter(|(way, _)| (way.adjacency, &way.labels) == (path.adjacency, &path.labels)).map(|(_, hop)| *hop);
+            let first = all.next()??;
+            all.all(|other| other == Some(first)).then_some(first)
+        };
+        paths.iter().zip(self.nexthops.ends(number)).filter_map(|(path, end)| Some((*end, of(path)?))).collect()
+    }
+
+    fn resolved_group(&self, number: u32, ways: &[(Path, Option<IpAddr>)], resilient: bool) -> Group {
+        let mut paths: Vec<Path> = ways.iter().map(|(path, _)| path.clone()).collect();
         paths.sort_by_key(|path| std::cmp::Reverse(path.weight));
         paths.truncate(MAX_BUCKETS);
         let group = if resilient { Group::resilient(paths, self.nexthops.group(number)) } else { Group::new(paths) };
@@ -183,16 +215,22 @@ impl Control {
         for path in via.paths() {
             let mut own = Resolved { steps: to.steps, ..Resolved::default() };
             match &path.next_hop_table {
-                None => own.ends.extend(self.place(table, path).map(|place| (End::Neighbor(place), 1, LabelStack::default()))),
+                None => own.ends.extend(self.place(table, path).map(|place| Found::of(End::Neighbor(place), 1, LabelStack::default()))),
                 Some(name) => self.resolve_next_hop(name, path.next_hop, way, &mut own),
             }
             to.asked.append(&mut own.asked);
             to.steps = own.steps;
             let labels = crate::labels::pushed(path);
             // All that a path resolves to shares its weight.
-            let all: u64 = own.ends.iter().map(|(_, weight, _)| *weight).sum();
+            let all: u64 = own.ends.iter().map(|found| found.weight).sum();
             let weight = |its: u64| SHARE * u64::from(path.weight) * its / all.max(1);
-            to.ends.extend(own.ends.into_iter().map(|(end, its, outer)| (end, weight(its).max(1), stacked(outer, &labels))));
+            let next_hop = path.next_hop_table.as_ref().map(|_| path.next_hop);
+            to.ends.extend(own.ends.into_iter().map(|found| Found {
+                end: found.end,
+                weight: weight(found.weight).max(1),
+                labels: stacked(found.labels, &labels),
+                next_hop,
+            }));
         }
     }
 
@@ -211,7 +249,8 @@ impl Control {
             RouteSource::Connected | RouteSource::Neighbor => {
                 let end = self.nexthops.group(found.group).and_then(|group| self.nexthops.adjacency(group.paths().first()?.adjacency));
                 let interface = end.filter(|end| end.kind != AdjacencyKind::Local).map(|end| end.interface);
-                to.ends.extend(interface.map(|interface| (End::Neighbor(Place { interface, address }), 1, LabelStack::default())));
+                let end = |interface| Found::of(End::Neighbor(Place { interface, address }), 1, LabelStack::default());
+                to.ends.extend(interface.map(end));
             }
             RouteSource::Static if way.len() > DEEPEST || way.contains(&found.group) => {}
             RouteSource::Static => match self.recursion.lists.get(&found.group) {
@@ -222,7 +261,8 @@ impl Control {
                 }
                 None => {
                     let paths = self.nexthops.group(found.group).map_or(&[][..], Group::paths);
-                    to.ends.extend(paths.iter().map(|path| (End::Adjacency(path.adjacency), path.weight.into(), path.labels.clone())));
+                    let end = |path: &Path| Found::of(End::Adjacency(path.adjacency), path.weight.into(), path.labels.clone());
+                    to.ends.extend(paths.iter().map(end));
                 }
             },
         }

@@ -14,6 +14,10 @@ use weir_flowfmt::ipfix::flow::Flow;
 const EACH: u64 = 200;
 
 fn config(port: u16, ipfix: &str) -> Config {
+    config_with(port, "{prefix: 198.51.0.0/16, via: 10.1.0.2}", ipfix)
+}
+
+fn config_with(port: u16, routes: &str, ipfix: &str) -> Config {
     let stream = |name: &str, protocol: &str, destination: &str| {
         format!("{{name: {name}, limit: {EACH}, rate: 2000, protocol: {protocol}, source: 10.0.0.2, destination: {destination}}}")
     };
@@ -28,11 +32,25 @@ loopbacks: {{loop0: {{addresses: [192.0.2.255/32]}}}}
 neighbors:
 - {{interface: xe0, address: 10.0.0.2, mac: 02:00:00:00:00:02}}
 - {{interface: xe1, address: 10.1.0.2, mac: 02:00:00:00:01:02}}
-routes: [{{prefix: 198.51.0.0/16, via: 10.1.0.2}}]
+routes: [{routes}]
 ipfix: {{flows: 1024, {ipfix}, collectors: [{{address: 127.0.0.1, port: {port}}}]}}
 "
     );
     check("weir.yaml", &text).unwrap_or_else(|findings| panic!("{findings:?}")).0
+}
+
+/// Sends all there is to send, and stops.
+fn run_with(wanted: &Config, mut heard: Heard) -> (Heard, weir_api::Totals, BTreeMap<String, u32>) {
+    let router = Router::start(wanted, &Options::default()).unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    let done = |it: &weir_api::Totals| it.packets_out + it.consumed + it.drops.values().sum::<u64>() >= 3 * EACH;
+    while !done(&router.balance()) && Instant::now() < until {
+        heard.listen();
+    }
+    let indexes = router.interfaces().unwrap().interfaces.iter().map(|it| (it.name.clone(), it.index)).collect();
+    router.stop();
+    heard.listen();
+    (heard, router.balance(), indexes)
 }
 
 /// Flows by destination, direction and status, with those that were told in several records put together.
@@ -84,17 +102,28 @@ impl Heard {
 }
 
 fn run(ipfix: &str) -> (Heard, weir_api::Totals, BTreeMap<String, u32>) {
-    let mut heard = Heard::new();
-    let router = Router::start(&config(heard.port(), ipfix), &Options::default()).unwrap();
-    let until = Instant::now() + Duration::from_secs(20);
-    let done = |it: &weir_api::Totals| it.packets_out + it.consumed + it.drops.values().sum::<u64>() >= 3 * EACH;
-    while !done(&router.balance()) && Instant::now() < until {
-        heard.listen();
-    }
-    let indexes = router.interfaces().unwrap().interfaces.iter().map(|it| (it.name.clone(), it.index)).collect();
-    router.stop();
-    heard.listen();
-    (heard, router.balance(), indexes)
+    let heard = Heard::new();
+    let wanted = config(heard.port(), ipfix);
+    run_with(&wanted, heard)
+}
+
+/// A route whose next hop is looked up, twice in a row: the neighbour, and the next hop as the route has it.
+#[test]
+fn the_next_hop_of_a_recursive_route_is_told() {
+    let heard = Heard::new();
+    let routes = "{prefix: 10.255.0.0/24, via: 10.1.0.2}, {prefix: 10.254.0.0/24, via: [{next-hop: 10.255.0.1, next-hop-table: default}]}, \
+                  {prefix: 198.51.0.0/16, via: [{next-hop: 10.254.0.9, next-hop-table: default}]}, \
+                  {prefix: 203.0.113.0/24, via: [{next-hop: 10.255.0.1, next-hop-table: default}, {next-hop: 10.255.0.7, next-hop-table: default}]}";
+    let wanted = config_with(heard.port(), routes, "interfaces: {xe0: {records: router}}");
+    let (heard, ..) = run_with(&wanted, heard);
+    let hops = |destination: &str, status| {
+        let flow = heard.told.get(&(destination.to_owned(), 0, status)).unwrap_or_else(|| panic!("{:?}", heard.told));
+        [flow.next_hop, flow.bgp_next_hop].map(|hop| hop.unwrap().to_string())
+    };
+    assert_eq!(hops("198.51.100.7", 64), ["10.1.0.2", "10.254.0.9"]);
+    // By the same neighbour for one or the other: nobody knows for which.
+    assert_eq!(hops("203.0.113.1", 64), ["10.1.0.2", "0.0.0.0"]);
+    assert_eq!(hops("192.0.2.255", 195), ["0.0.0.0", "0.0.0.0"]);
 }
 
 #[test]

@@ -24,6 +24,15 @@ pub fn send_segments(socket: &impl AsFd, octets: &[u8], length: usize) -> io::Re
     if sent == octets.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
+/// Octets that were written to a TCP socket and that the other side has not acknowledged; also when the connection is
+/// over.
+///
+/// # Errors
+/// What the kernel says to `SIOCOUTQ` (tcp(7)).
+pub fn unacknowledged(socket: &impl AsFd) -> io::Result<usize> {
+    sys::unacknowledged(socket.as_fd())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,5 +57,30 @@ mod tests {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         assert!(bind_to_device(&socket, "weir-none").is_err());
         assert!(bind_to_device(&socket, "a-name-longer-than-any-device-has").is_err());
+    }
+
+    #[test]
+    fn what_a_peer_does_not_acknowledge_is_told_after_the_end_too() {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut ours = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut theirs, _) = listener.accept().unwrap();
+        ours.write_all(&[7; 1000]).unwrap();
+        theirs.read_exact(&mut [0; 1000]).unwrap();
+        while unacknowledged(&ours).unwrap() > 0 {
+            std::thread::yield_now();
+        }
+        ours.set_nonblocking(true).unwrap();
+        let mut written = 1000;
+        while let Ok(count) = ours.write(&[7; 65_536]) {
+            written += count;
+        }
+        // It goes away with much in its buffer, which resets the connection.
+        drop(theirs);
+        while !ours.write(&[7]).is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
+            std::thread::yield_now();
+        }
+        let left = unacknowledged(&ours).unwrap();
+        assert!(left > 0 && left < written, "{left} of {written}");
     }
 }

@@ -155,6 +155,14 @@ pub(crate) fn send_segments(socket: BorrowedFd<'_>, octets: &[u8], length: u16) 
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
+/// `SIOCOUTQ`: octets of a TCP socket that the other side has not acknowledged (tcp(7)).
+pub(crate) fn unacknowledged(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    let mut octets: libc::c_int = 0;
+    // SAFETY: the kernel writes one int, which lives for the length of the call. SIOCOUTQ has the number of TIOCOUTQ.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut octets) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(usize::try_from(octets).unwrap_or(0)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -44,6 +44,8 @@ pub struct FlowWay {
     pub prefixes: Option<(u8, u8)>,
     /// The next router or, on a connected link, the destination.
     pub next: Option<IpAddr>,
+    /// With that the group of its route, and the adjacency that it took of it.
+    pub path: Option<(u32, u32)>,
 }
 
 impl Tables {
@@ -57,23 +59,26 @@ impl Tables {
         }
         let table = here.table as usize;
         let mut is_known = true;
-        let number = match (flow.source, flow.destination) {
+        let (group, number) = match (flow.source, flow.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 let length = |address: u32| self.lengths4.get(table).map(|lengths| lengths.lookup(address) as u8);
                 way.prefixes = length(source.into()).zip(length(destination.into()));
                 let group = self.fib4.get(table).map_or(0, |fib| fib.lookup(destination.into()));
-                self.nexthops.choose(group, || hash4(flow, source.octets(), destination.octets()).unwrap_or_else(|| unknown(&mut is_known)))
+                let hash = || hash4(flow, source.octets(), destination.octets()).unwrap_or_else(|| unknown(&mut is_known));
+                (group, self.nexthops.choose(group, hash))
             }
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
                 let length = |address: u128| self.lengths6.get(table).map(|lengths| lengths.lookup(address) as u8);
                 way.prefixes = length(source.into()).zip(length(destination.into()));
                 let group = self.fib6.get(table).map_or(0, |fib| fib.lookup(destination.into()));
-                self.nexthops.choose(group, || hash6(flow, source.octets(), destination.octets()).unwrap_or_else(|| unknown(&mut is_known)))
+                let hash = || hash6(flow, source.octets(), destination.octets()).unwrap_or_else(|| unknown(&mut is_known));
+                (group, self.nexthops.choose(group, hash))
             }
             _ => return way,
         };
         if is_known && flow.output != 0 {
             way.next = self.next_hop(number, flow);
+            way.path = way.next.map(|_| (group, number));
         }
         way
     }

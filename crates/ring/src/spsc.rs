@@ -386,6 +386,16 @@ pub mod slots {
         pub fn is_empty(&self) -> bool {
             self.len() == 0
         }
+
+        /// Whether the writer is gone. What it left can still be read: ask this first, then whether it is empty.
+        #[cfg(not(loom))]
+        #[must_use]
+        pub fn is_abandoned(&self) -> bool {
+            let gone = Arc::strong_count(&self.0) == 1;
+            // Pairs with the release in the writer's drop: all that it did before is seen after.
+            super::fence(Ordering::Acquire);
+            gone
+        }
     }
 }
 

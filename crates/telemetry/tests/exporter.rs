@@ -81,7 +81,11 @@ fn start(collectors: Vec<CollectorConfig>, sources: Vec<FlowSource>) -> Exporter
 }
 
 fn start_refreshing(refresh: Duration, collectors: Vec<CollectorConfig>, sources: Vec<FlowSource>) -> ExporterHandle {
-    let config = ExporterConfig {
+    Exporter::start(config(refresh, collectors), sources, Arc::new(Names)).unwrap()
+}
+
+fn config(refresh: Duration, collectors: Vec<CollectorConfig>) -> ExporterConfig {
+    ExporterConfig {
         domain: 77,
         refresh,
         sampling: 1,
@@ -90,8 +94,7 @@ fn start_refreshing(refresh: Duration, collectors: Vec<CollectorConfig>, sources
         biflow: false,
         epoch: Epoch { wall: wall(), started: SECOND },
         collectors,
-    };
-    Exporter::start(config, sources, Arc::new(Names)).unwrap()
+    }
 }
 
 /// What a collector read.
@@ -174,8 +177,8 @@ fn udp_collectors_hear_every_flow_and_templates_again_and_again() {
             // No more than the socket's buffer holds.
             listen(&socket, &mut heard, 100 * (part as usize + 1), 0);
         }
-        // Three of flows, eight of options; three rounds.
-        listen(&socket, &mut heard, 1000, 33);
+        // Three of flows, nine of options; three rounds.
+        listen(&socket, &mut heard, 1000, 36);
         heard.assert_is(0..1000);
         assert!(heard.gaps.is_empty(), "{:?}", heard.gaps);
         let headers = if address.starts_with('[') { 48 } else { 28 };
@@ -187,6 +190,40 @@ fn udp_collectors_hear_every_flow_and_templates_again_and_again() {
     }
 }
 
+/// How packets were chosen, as RFC 5477 tells it and as collectors of NetFlow know it; also when all were.
+#[test]
+fn sampling_is_told_as_it_is_done() {
+    for (rate, probability, how) in [(1, 1.0, 1), (400, 0.0025, 2)] {
+        for version in [Version::Ipfix, Version::NetFlow9] {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            let mut config = config(Duration::from_secs(30), vec![udp(socket.local_addr().unwrap(), version)]);
+            config.sampling = rate;
+            let exporter = Exporter::start(config, Vec::new(), Arc::new(Names)).unwrap();
+            let (mut collector, mut found, mut buffer) = (Collector::default(), HashMap::new(), [0; 2000]);
+            while found.len() < 4 {
+                let (length, from) = socket.recv_from(&mut buffer).unwrap();
+                collector.read(from, &buffer[..length], &mut |item| match item {
+                    Item::Record(record) => {
+                        let told = record.fields().filter(|(field, _)| matches!(field.number, 34 | 35 | 304 | 311));
+                        found.extend(told.map(|(field, value)| (field.number, format!("{value:?}"))));
+                    }
+                    Item::Undecoded(what) => panic!("{what:?}"),
+                    _ => {}
+                });
+            }
+            let expected = [
+                (304, "Unsigned(4)".to_owned()),
+                (311, format!("Float({probability:?})")),
+                (34, format!("Unsigned({rate})")),
+                (35, format!("Unsigned({how})")),
+            ];
+            assert_eq!(found, expected.into(), "{version:?}");
+            drop(exporter);
+        }
+    }
+}
+
 /// What the kernel dropped because nobody read is what the sequence numbers say is missing.
 #[test]
 fn the_gap_is_what_is_missing() {
@@ -194,11 +231,11 @@ fn the_gap_is_what_is_missing() {
     let (mut table, source) = table(0..0);
     let exporter = start_refreshing(Duration::from_secs(5), vec![udp(socket.local_addr().unwrap(), Version::Ipfix)], vec![source]);
     let mut heard = Heard::default();
-    listen(&socket, &mut heard, 0, 11);
+    listen(&socket, &mut heard, 0, 12);
     meter(&mut table, 0..20_000);
     assert_eq!(table.flush(), 0);
     wait("the burst", || exporter.stats().collectors[0].1.sent.flows >= 19_990);
-    listen(&socket, &mut heard, 0, 22);
+    listen(&socket, &mut heard, 0, 24);
     let missing: u64 = heard.gaps.iter().map(|gap| u64::from(*gap)).sum();
     assert!(missing > 1000, "{missing}");
     assert_eq!(heard.flows.len() as u64 + missing, 20_000);
@@ -211,16 +248,22 @@ fn accept(listener: &TcpListener, heard: &mut Heard, flows: usize) {
     heard.collector.forget(from);
 }
 
-fn read(stream: &mut impl Read, from: SocketAddr, heard: &mut Heard, flows: usize) {
+/// Returns the part of a message that came last.
+fn read(stream: &mut impl Read, from: SocketAddr, heard: &mut Heard, flows: usize) -> Vec<u8> {
     let (mut buffer, mut chunk) = (Vec::new(), [0; 4096]);
     while heard.flows.len() < flows {
         let count = stream.read(&mut chunk).unwrap();
         assert!(count > 0, "it ended with {} flows", heard.flows.len());
-        buffer.extend_from_slice(&chunk[..count]);
-        while let Some(length) = message_length(&buffer).filter(|length| buffer.len() >= *length) {
-            let message: Vec<u8> = buffer.drain(..length).collect();
-            heard.hear(from, &message);
-        }
+        take(&mut buffer, &chunk[..count], from, heard);
+    }
+    buffer
+}
+
+fn take(buffer: &mut Vec<u8>, more: &[u8], from: SocketAddr, heard: &mut Heard) {
+    buffer.extend_from_slice(more);
+    while let Some(length) = message_length(buffer).filter(|length| buffer.len() >= *length) {
+        let message: Vec<u8> = buffer.drain(..length).collect();
+        heard.hear(from, &message);
     }
 }
 
@@ -247,6 +290,84 @@ fn a_tcp_collector_that_starts_anew_misses_nothing() {
     let collector = &stats.collectors[0].1;
     assert_eq!((collector.sent, collector.not_sent), (stats.taken, Load::default()), "{collector:?}");
     assert!(collector.connections >= 2 && collector.last_error.is_some());
+}
+
+/// A collector that goes in the middle, again and again: it says so, and takes what is on its way. Each flow is told once.
+#[test]
+fn a_tcp_collector_that_stops_in_the_middle_gets_the_rest_later() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (mut table, source) = table(0..60_000);
+    let exporter = start(vec![CollectorConfig { queue: 1 << 26, ..tcp(address) }], vec![source]);
+    table.flush();
+    let mut heard = Heard::default();
+    for flows in [1000, 5000, 20_000] {
+        let (mut stream, from) = listener.accept().unwrap();
+        let (mut buffer, mut chunk) = (read(&mut stream, from, &mut heard, flows), [0; 4096]);
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        while let Ok(count @ 1..) = stream.read(&mut chunk) {
+            take(&mut buffer, &chunk[..count], from, &mut heard);
+        }
+        heard.collector.forget(from);
+    }
+    accept(&listener, &mut heard, 60_000);
+    heard.assert_is(0..60_000);
+    assert!(heard.gaps.is_empty(), "{:?}", heard.gaps);
+    let stats = exporter.stop();
+    let collector = &stats.collectors[0].1;
+    assert_eq!((collector.sent, collector.not_sent), (stats.taken, Load::default()), "{collector:?}");
+    assert!(collector.connections >= 4, "{collector:?}");
+}
+
+/// One that is killed: its connection is reset with octets in its kernel's buffer. What that had acknowledged counts as sent,
+/// all else goes again: the sums are exact, and no flow is told twice to those who read it.
+#[test]
+fn what_a_killed_collector_had_not_acknowledged_goes_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (mut table, source) = table(0..90_000);
+    let exporter = start(vec![CollectorConfig { queue: 1 << 26, ..tcp(address) }], vec![source]);
+    table.flush();
+    let (mut stream, from) = listener.accept().unwrap();
+    let mut heard = Heard::default();
+    read(&mut stream, from, &mut heard, 1000);
+    // Until no more goes in.
+    let mut before = (0, 0);
+    wait("a full way", || {
+        std::thread::sleep(Duration::from_millis(50));
+        let stats = &exporter.stats().collectors[0].1;
+        let now = (stats.sent.flows, stats.queued);
+        std::mem::replace(&mut before, now) == now && exporter.stats().taken.flows == 90_000
+    });
+    drop(stream);
+    let (mut stream, from) = listener.accept().unwrap();
+    let mut rest = Heard::default();
+    let acknowledged = exporter.stats().collectors[0].1.sent.flows as usize;
+    read(&mut stream, from, &mut rest, 90_000 - acknowledged);
+    let stats = exporter.stop();
+    let collector = &stats.collectors[0].1;
+    assert_eq!((collector.sent, collector.not_sent), (stats.taken, Load::default()), "{collector:?}");
+    assert_eq!(rest.flows.len(), 90_000 - acknowledged);
+    assert!(acknowledged > 1000 && rest.flows.len() > 1000, "{acknowledged}");
+    assert!(rest.flows.keys().all(|flow| !heard.flows.contains_key(flow)), "told twice");
+}
+
+/// Tables come and go; what is kept of those that are gone is their sum.
+#[test]
+fn tables_that_are_gone_are_forgotten() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (first, source) = table(0..0);
+    let exporter = start(vec![udp(socket.local_addr().unwrap(), Version::Ipfix)], vec![source]);
+    for round in 1..=50 {
+        let (mut next, source) = table(round * 10..round * 10 + 10);
+        exporter.add_sources(vec![source]);
+        next.flush();
+        drop(next);
+    }
+    wait("all records", || exporter.stats().taken.flows == 500);
+    wait("the sources", || exporter.stats().sources == 1);
+    drop(first);
+    wait("the last source", || exporter.stats().sources == 0);
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn observation(flow: u32) -> Observation {
 }
 
 /// Exports flows of two packets, five and seven seconds after the clock's start, to this port; the start in seconds.
-fn export(port: u16, version: Version) -> u64 {
+fn export(port: u16, version: Version, sampling: u32) -> u64 {
     let (mut table, ring) = Table::new(Settings { flows: 1000, ..Settings::default() }, 9);
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() - 60;
     let records = RecordSet::new(["router"]).unwrap().into();
@@ -52,7 +52,7 @@ fn export(port: u16, version: Version) -> u64 {
     let config = ExporterConfig {
         domain: 5,
         refresh: Duration::from_secs(30),
-        sampling: 1,
+        sampling,
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
         biflow: false,
@@ -137,7 +137,7 @@ fn nfdump_reads_every_record() {
             ["-b", "127.0.0.1", "-t", "3600", "-p", &port.to_string(), "-l", folder.to_str().unwrap()].map(str::to_owned).to_vec()
         };
         let Some(mut nfcapd) = Reader::start(&format!("nfcapd-{version:?}"), arguments) else { return };
-        let wall = export(nfcapd.port, version);
+        let wall = export(nfcapd.port, version, 1);
         nfcapd.end(rustix::process::Signal::TERM);
         let format = "fmt:%sa,%da,%sp,%dp,%pr,%pkt,%byt,%in,%out,%ts,%te,%flg";
         let output = Command::new("nfdump").env("TZ", "UTC").args(["-q", "-N", "-o", format, "-R"]).arg(&nfcapd.folder).output().unwrap();
@@ -155,6 +155,27 @@ fn nfdump_reads_every_record() {
     }
 }
 
+/// nfdump takes the rate from the options, and scales what it reads.
+#[test]
+fn nfdump_knows_the_rate() {
+    for version in [Version::Ipfix, Version::NetFlow9] {
+        let arguments = |folder: &Path, port: u16| {
+            ["-b", "127.0.0.1", "-t", "3600", "-p", &port.to_string(), "-l", folder.to_str().unwrap()].map(str::to_owned).to_vec()
+        };
+        let Some(mut nfcapd) = Reader::start(&format!("nfcapd-rate-{version:?}"), arguments) else { return };
+        export(nfcapd.port, version, 10);
+        nfcapd.end(rustix::process::Signal::TERM);
+        let output = Command::new("nfdump").args(["-q", "-N", "-o", "fmt:%sa,%pkt,%byt", "-R"]).arg(&nfcapd.folder).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text.lines().count(), FLOWS as usize, "{text}");
+        for line in text.lines() {
+            let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+            let flow = u32::from(fields[0].parse::<Ipv4Addr>().unwrap()) - 0x0a00_0000;
+            assert_eq!(fields[1..], ["20".to_owned(), (20 * (100 + flow)).to_string()], "{version:?}");
+        }
+    }
+}
+
 #[test]
 fn nfacctd_reads_every_record() {
     for version in [Version::Ipfix, Version::NetFlow9] {
@@ -168,7 +189,7 @@ fn nfacctd_reads_every_record() {
             vec!["-f".to_owned(), file.to_str().unwrap().to_owned()]
         };
         let Some(mut nfacctd) = Reader::start(&format!("nfacctd-{version:?}"), arguments) else { return };
-        export(nfacctd.port, version);
+        export(nfacctd.port, version, 1);
         // Its ends writes what it has.
         nfacctd.end(rustix::process::Signal::INT);
         let file = nfacctd.folder.join("flows.csv");

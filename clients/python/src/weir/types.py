@@ -1018,6 +1018,9 @@ class FlowEntry:
     tcp_flags: int
     """TCP's flags of all packets."""
 
+    bgp_next_hop: str | None = None
+    """The next hop of its route, where that was looked up in a table."""
+
     customer_vlan: int | None = None
     """Inner VLAN."""
 

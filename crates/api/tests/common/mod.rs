@@ -206,6 +206,7 @@ pub(crate) fn flows() -> Flows {
         output: None,
         forwarding_status: 131,
         next_hop: None,
+        bgp_next_hop: None,
         vlan: Some(100),
         customer_vlan: None,
         label: None,

@@ -125,8 +125,9 @@ impl MessageBuilder {
         };
         let specifiers: usize = template.fields.iter().map(|field| if enterprise(field).is_some() { 8 } else { 4 }).sum();
         let header = if template.is_options() { 6 } else { 4 };
-        // An options template of version 9 has its padding right behind it: no second one in its set.
-        let begin = if !self.is_ipfix() && template.is_options() { self.close() } else { self.buffer.len() };
+        // An options template of version 9 has its padding right behind it: no second one in its set. Nor in IPFIX: nfdump
+        // reads the first one of a set only.
+        let begin = if template.is_options() { self.close() } else { self.buffer.len() };
         let fit = self.open(set, header + specifiers)?;
         if fit == Fit::Full {
             self.buffer.truncate(begin.max(self.header_length()));

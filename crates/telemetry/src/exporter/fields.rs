@@ -8,6 +8,7 @@ use weir_flowfmt::ipfix::elements::{by_name, by_number};
 use weir_flowfmt::ipfix::template::{Field, REVERSE, Space, Template};
 use weir_flowfmt::ipfix::{FIRST_DATA_SET, Version};
 
+use super::options::SELECTOR;
 use crate::flows::FlowRecord;
 use crate::flows::key::{Kind, Parts};
 use crate::flows::record::MPLS;
@@ -22,7 +23,7 @@ const IP: u8 = V4 | V6;
 const ALL: u8 = IP | L2;
 
 /// What can be exported: element, octets, and the kinds of flows that have it.
-const FIELDS: [(u16, u16, u8); 53] = [
+const FIELDS: [(u16, u16, u8); 55] = [
     (1, 8, ALL),
     (2, 8, ALL),
     (4, 1, IP),
@@ -48,6 +49,7 @@ const FIELDS: [(u16, u16, u8); 53] = [
     (30, 1, V6),
     (31, 4, V6),
     (32, 2, V4),
+    (48, 1, ALL),
     (52, 1, IP),
     (53, 1, IP),
     (56, 6, ALL),
@@ -76,6 +78,7 @@ const FIELDS: [(u16, u16, u8); 53] = [
     (243, 2, ALL),
     (245, 2, ALL),
     (256, 2, L2),
+    (302, 8, ALL),
 ];
 
 /// Record sets with names.
@@ -85,7 +88,7 @@ pub const NAMED: [(&str, &[u16]); 4] = [
     (
         "router",
         &[
-            8, 27, 12, 28, 7, 11, 4, 5, 6, 32, 139, 31, 10, 14, 234, 243, 15, 62, 18, 63, 9, 29, 13, 30, 2, 1, 152, 153, 136, 89, 61, 52,
+            8, 27, 12, 28, 7, 11, 4, 5, 6, 32, 139, 31, 10, 14, 234, 243, 18, 63, 15, 62, 9, 29, 13, 30, 2, 1, 152, 153, 136, 89, 61, 52,
             53, 25, 26, 197,
         ],
     ),
@@ -310,6 +313,14 @@ impl Plan {
     }
 }
 
+/// An address of IPv4; 0 where it is one of IPv6 (RFC 8950), for which records of IPv4 have no place.
+fn four(address: &[u8; 16]) -> [u8; 4] {
+    match address {
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last @ ..] => *last,
+        _ => [0; 4],
+    }
+}
+
 fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, to: &mut Vec<u8>) {
     let (sums, facts) = (&record.sums, &record.facts);
     let milliseconds = |time| (epoch.wall(time) / 1_000_000).to_be_bytes();
@@ -328,8 +339,8 @@ fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, 
         12 => to.extend(&parts.destination[12..]),
         13 | 30 => to.push(facts.destination_prefix),
         14 => to.extend(parts.output.to_be_bytes()),
-        15 => to.extend(&facts.next_hop[12..]),
-        18 => to.extend(&facts.bgp_next_hop[12..]),
+        15 => to.extend(four(&facts.next_hop)),
+        18 => to.extend(four(&facts.bgp_next_hop)),
         21 => to.extend(epoch.uptime(sums.last).to_be_bytes()),
         22 => to.extend(epoch.uptime(sums.first).to_be_bytes()),
         25 => to.extend(u64::from(sums.shortest).to_be_bytes()),
@@ -338,6 +349,7 @@ fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, 
         28 => to.extend(parts.destination),
         31 => to.extend(if parts.label & MPLS == 0 { parts.label } else { 0 }.to_be_bytes()),
         32 | 139 => to.extend(if matches!(parts.protocol, 1 | 58) { parts.destination_port } else { 0 }.to_be_bytes()),
+        48 => to.push(SELECTOR as u8),
         52 => to.push(sums.ttl_low),
         53 => to.push(sums.ttl_high),
         56 => to.extend(facts.source_mac_of(parts)),
@@ -362,6 +374,7 @@ fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, 
         245 => to.extend(parts.customer_vlan.to_be_bytes()),
         234 => to.extend(u32::from(facts.vrf).to_be_bytes()),
         256 => to.extend(parts.source_port.to_be_bytes()),
+        302 => to.extend(SELECTOR.to_be_bytes()),
         other => debug_assert!(by_number(other).is_none(), "a field that nobody writes"),
     }
 }

@@ -10,7 +10,7 @@
 //! that were refused as well, so that the collector sees the gap. TCP: templates once a connection, whose numbers
 //! begin at 0; what was in the queue when a connection broke goes out on the next one.
 //!
-//! * `run`: the thread.  * `session`: one collector.  * `stream`: queue and connection.
+//! * `run`: the thread.  * `session`: one collector.  * `stream`: queue and thread.  * `wire`: its connection.
 //! * `biflow`: both directions in one record.  * `options`: what is told besides flows.  * [`fields`]: from a record to octets.
 //!
 //! This file is what others see of it: configuration, numbers, and the handle.
@@ -21,6 +21,7 @@ mod options;
 mod run;
 mod session;
 mod stream;
+mod wire;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -144,6 +145,14 @@ pub struct FlowSource {
     pub counts: Arc<Padded<Counts>>,
 }
 
+impl FlowSource {
+    /// Flows that had to make room in the table while the ring was full.
+    fn unexported(&self) -> Load {
+        let Counts { unexported, unexported_packets, unexported_octets, .. } = &**self.counts;
+        Load { flows: unexported.get(), packets: unexported_packets.get(), octets: unexported_octets.get() }
+    }
+}
+
 /// Flows, and what was in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
@@ -195,6 +204,8 @@ pub struct CollectorStats {
 pub struct ExporterStats {
     /// What was taken from the rings.
     pub taken: Load,
+    /// Tables that it takes records from.
+    pub sources: usize,
     /// By collector.
     pub collectors: Vec<(SocketAddr, CollectorStats)>,
     /// Nanoseconds that the oldest record waits which is in no message that went out yet.

@@ -10,6 +10,8 @@ use super::{Load, Named};
 const FIRST: u16 = 1024;
 /// Octets of names.
 const NAME: u16 = 32;
+/// The number of the sampler, `selectorId`: there is one for the router.
+pub(super) const SELECTOR: u64 = 1;
 
 /// What the records say.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +33,7 @@ pub(super) struct Numbers {
 }
 
 /// Number of scopes, then fields.
-const TEMPLATES: [(u16, &[(u16, u16)]); 8] = [
+const TEMPLATES: [(u16, &[(u16, u16)]); 9] = [
     // 4.1: the metering process; its domain, exportedOctet-, -Message- and -FlowRecordTotalCount.
     (1, &[(149, 4), (40, 8), (41, 8), (42, 8)]),
     // 4.2: ignoredPacket- and -OctetTotalCount.
@@ -40,12 +42,15 @@ const TEMPLATES: [(u16, &[(u16, u16)]); 8] = [
     (1, &[(144, 4), (166, 8), (167, 8), (168, 8)]),
     // 4.4: flowKeyIndicator of a template.
     (1, &[(145, 2), (173, 8)]),
-    // RFC 5477, 8.2: systematic count-based sampling, so many packets of so many.
-    (1, &[(302, 8), (304, 2), (305, 4), (306, 4)]),
+    // RFC 5476, 6.5.2: selectorAlgorithm and samplingProbability of a selector.
+    (1, &[(302, 8), (304, 2), (311, 8)]),
     (1, &[(10, 4), (82, NAME), (83, NAME)]),
     (1, &[(234, 4), (236, NAME)]),
-    // flowActiveTimeout, flowIdleTimeout, systemInitTimeMilliseconds.
-    (1, &[(149, 4), (36, 2), (37, 2), (160, 8)]),
+    // flowActiveTimeout, flowIdleTimeout, systemInitTimeMilliseconds, and samplingInterval once more: nfdump 1.7.1 takes
+    // the rate only where no algorithm stands beside it, later ones only where one does.
+    (1, &[(149, 4), (36, 2), (37, 2), (160, 8), (34, 4)]),
+    // The rate as collectors of NetFlow know it: samplingInterval, samplingAlgorithm; of all that this domain tells.
+    (1, &[(149, 4), (34, 4), (35, 1)]),
 ];
 
 /// The templates of all options.
@@ -67,9 +72,9 @@ pub(super) fn records(numbers: &Numbers) -> Vec<(u16, Vec<u8>)> {
     for (template, indicator) in &numbers.keys {
         add(3, &[&template.to_be_bytes(), &long(*indicator)]);
     }
-    // Of N packets one is taken and the space to the next one is N - 1; selector 1, systematic (RFC 5477, 8.2.1).
-    let space = numbers.sampling.saturating_sub(1);
-    add(4, &[&long(1), &1_u16.to_be_bytes(), &1_u32.to_be_bytes(), &space.to_be_bytes()]);
+    // Each packet has the same chance, whatever was chosen before: selectorAlgorithm 4, uniform probabilistic.
+    let rate = numbers.sampling.max(1);
+    add(4, &[&long(SELECTOR), &4_u16.to_be_bytes(), &(1.0 / f64::from(rate)).to_be_bytes()]);
     for interface in &numbers.interfaces {
         add(5, &[&interface.number.to_be_bytes(), &name(&interface.name), &name(&interface.description)]);
     }
@@ -77,7 +82,9 @@ pub(super) fn records(numbers: &Numbers) -> Vec<(u16, Vec<u8>)> {
         add(6, &[&vrf.number.to_be_bytes(), &name(&vrf.name)]);
     }
     let (active, idle) = numbers.timeouts;
-    add(7, &[&domain, &active.to_be_bytes(), &idle.to_be_bytes(), &long(numbers.started)]);
+    add(7, &[&domain, &active.to_be_bytes(), &idle.to_be_bytes(), &long(numbers.started), &rate.to_be_bytes()]);
+    // 1: deterministic, as it is when every packet is taken; 2: random.
+    add(8, &[&domain, &rate.to_be_bytes(), &[if rate == 1 { 1 } else { 2 }]]);
     records
 }
 

@@ -32,6 +32,8 @@ pub struct Exporter {
     knows: Arc<dyn Knows>,
     shared: Arc<Shared>,
     taken: Load,
+    /// What tables that are gone could not export.
+    unexported: Load,
     tell_at: Instant,
     options_at: Option<Instant>,
     rest: Duration,
@@ -53,6 +55,7 @@ impl Exporter {
             knows,
             shared: shared.clone(),
             taken: Load::default(),
+            unexported: Load::default(),
             tell_at: now,
             options_at: None,
             rest: RESTS.1,
@@ -80,6 +83,7 @@ impl Exporter {
             self.sessions.iter_mut().for_each(|session| session.send_old(moment));
             if moment.now >= self.tell_at {
                 self.tell_at = moment.now + TELL;
+                self.let_sources_go();
                 self.tell(moment.now);
             }
             self.rest(fullest);
@@ -149,14 +153,8 @@ impl Exporter {
     }
 
     fn numbers(&self) -> Numbers {
-        let mut not_sent = Load::default();
-        for counts in self.sources.iter().map(|source| &source.counts) {
-            not_sent.add(Load {
-                flows: counts.unexported.get(),
-                packets: counts.unexported_packets.get(),
-                octets: counts.unexported_octets.get(),
-            });
-        }
+        let mut not_sent = self.unexported;
+        self.sources.iter().for_each(|source| not_sent.add(source.unexported()));
         let seconds = |time: Duration| u16::try_from(time.as_secs()).unwrap_or(u16::MAX);
         Numbers {
             domain: self.config.domain,
@@ -169,6 +167,19 @@ impl Exporter {
             vrfs: self.knows.vrfs(),
             ..Numbers::default()
         }
+    }
+
+    /// Sources whose table was freed, and that have no record left.
+    fn let_sources_go(&mut self) {
+        let Exporter { sources, unexported, .. } = self;
+        sources.retain(|source| {
+            // In this order: what the table left is in the ring when the table is gone.
+            let is_over = source.ring.is_abandoned() && source.ring.is_empty();
+            if is_over {
+                unexported.add(source.unexported());
+            }
+            !is_over
+        });
     }
 
     /// One record from each ring in turn, until all are empty or each was asked `most` times. Returns how many
@@ -217,8 +228,12 @@ impl Exporter {
             let CollectorConfig { address, .. } = session.config;
             (address, session.stats())
         };
-        *lock(&self.shared.stats) =
-            ExporterStats { taken: self.taken, collectors: self.sessions.iter().map(of).collect(), oldest: oldest.as_nanos() as u64 };
+        *lock(&self.shared.stats) = ExporterStats {
+            taken: self.taken,
+            sources: self.sources.len(),
+            collectors: self.sessions.iter().map(of).collect(),
+            oldest: oldest.as_nanos() as u64,
+        };
     }
 }
 

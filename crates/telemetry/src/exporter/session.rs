@@ -173,6 +173,8 @@ impl Session {
             Way::Stream(link) => {
                 if !link.push(Message { octets: octets.to_vec(), records, load }) {
                     self.stats.not_sent.add(load);
+                    self.stats.errors += 1;
+                    self.stats.last_error = Some(format!("its queue of {} KiB is full", self.config.queue >> 10));
                 }
             }
         }
@@ -261,7 +263,9 @@ impl Session {
                 stats.not_sent.add(self.stats.not_sent);
                 stats.left_out = self.stats.left_out;
                 stats.errors += self.stats.errors;
-                stats.last_error = stats.last_error.or_else(|| self.stats.last_error.clone());
+                // While there is no connection, why there is none; then what went wrong with it.
+                let own = self.stats.last_error.clone();
+                stats.last_error = if stats.connected { own.or(stats.last_error) } else { stats.last_error.or(own) };
                 stats
             }
         }

@@ -1,27 +1,25 @@
 //! A collector behind a stream: a bounded queue, and a thread that connects and writes.
 //!
 //! Messages are numbered and dated when they are written: numbers begin at 0 with each connection (RFC 7011, 10.4.3).
-//! A connection begins with the templates and options of the last refresh. A message that was not written whole when the
-//! connection broke is written again on the next one; what the kernel had taken whole counts as sent.
+//! A connection begins with the templates and options of the last refresh. A message counts as sent when the
+//! collector's side has acknowledged all of it. Until then it is kept, and when the connection breaks it goes again on the next
+//! one, in its place in the order; so a collector that starts anew misses nothing but what it had acknowledged and not
+//! read. How much is kept is bounded by what the kernel takes for a connection.
 
 use std::collections::VecDeque;
-use std::io::{Error, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Error;
+use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-
+use super::wire::{SLICE, Wire};
 use super::{CollectorStats, Load, TlsSettings, lock};
 
-/// A collector that does not answer is given up after this time.
-const CONNECT: Duration = Duration::from_secs(5);
 /// The first rest between two tries, and the longest.
 const RESTS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
-/// How long a call may keep the thread from seeing that it has to end.
-const SLICE: Duration = Duration::from_millis(100);
+/// How long a collector that closes the connection has to take what it was sent, and how often is looked whether it did.
+const PARTING: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(2);
 
 /// A message without its number.
 #[derive(Clone, Debug)]
@@ -103,7 +101,7 @@ impl Link {
 
     pub(super) fn stats(&self) -> CollectorStats {
         let mut stats = lock(&self.shared.stats).clone();
-        stats.queued = lock(&self.shared.queue).octets as u64;
+        stats.queued += lock(&self.shared.queue).octets as u64;
         stats
     }
 
@@ -117,7 +115,7 @@ impl Link {
         let mut queue = lock(&self.shared.queue);
         let mut stats = lock(&self.shared.stats);
         queue.messages.drain(..).for_each(|message| stats.not_sent.add(message.load));
-        (queue.octets, stats.connected) = (0, false);
+        (queue.octets, stats.queued, stats.connected) = (0, 0, false);
     }
 }
 
@@ -136,7 +134,7 @@ struct Writer {
 
 impl Writer {
     fn run(self) {
-        let (mut rest, mut in_hand) = (RESTS.0, None);
+        let (mut rest, mut kept) = (RESTS.0, Kept::default());
         while !self.shared.is_over() {
             if lock(&self.shared.queue).preamble.is_empty() {
                 if self.shared.ended().is_some() {
@@ -145,13 +143,20 @@ impl Writer {
                 self.shared.rest(SLICE);
                 continue;
             }
-            let outcome = self.connect().and_then(|mut wire| {
+            let outcome = Wire::connect(&self.address, self.tls.as_ref(), || self.shared.is_over()).and_then(|mut wire| {
                 let mut stats = lock(&self.shared.stats);
                 (stats.connected, stats.connections) = (true, stats.connections + 1);
                 drop(stats);
                 rest = RESTS.0;
-                self.session(&mut wire, &mut in_hand)
+                let outcome = self.session(&mut wire, &mut kept);
+                wire.close();
+                self.wait_for_acknowledgements(&wire, &mut kept);
+                if outcome.is_err() {
+                    wire.abort();
+                }
+                outcome
             });
+            kept.take_back();
             lock(&self.shared.stats).connected = false;
             let Err(error) = outcome else { break };
             self.tell(&error);
@@ -162,9 +167,9 @@ impl Writer {
             self.sleep(rest);
             rest = (rest * 2).min(RESTS.1);
         }
-        if let Some(message) = in_hand {
-            lock(&self.shared.stats).not_sent.add(message.load);
-        }
+        let mut stats = lock(&self.shared.stats);
+        kept.again.drain(..).for_each(|message| stats.not_sent.add(message.load));
+        stats.queued = 0;
     }
 
     /// Rests, whatever is queued meanwhile; the end ends it.
@@ -184,46 +189,31 @@ impl Writer {
         (stats.errors, stats.last_error) = (stats.errors + 1, Some(text));
     }
 
-    fn connect(&self) -> Result<Wire, Error> {
-        let stream = TcpStream::connect_timeout(&self.address, CONNECT)?;
-        stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(SLICE))?;
-        stream.set_read_timeout(Some(SLICE))?;
-        let Some(tls) = &self.tls else { return Ok(Wire::Plain(stream)) };
-        let mut stream = StreamOwned::new(client(tls)?, stream);
-        let until = Instant::now() + CONNECT;
-        while stream.conn.is_handshaking() {
-            match stream.conn.complete_io(&mut stream.sock) {
-                Err(error) if is_wait(&error) && Instant::now() < until && !self.shared.is_over() => {}
-                Err(error) if is_wait(&error) => return Err(Error::new(ErrorKind::TimedOut, "no answer to the TLS handshake")),
-                Err(error) => return Err(error),
-                Ok(_) => {}
-            }
-        }
-        Ok(Wire::Tls(Box::new(stream)))
-    }
-
     /// Writes until the connection breaks (an error) or all is done at the end.
-    fn session(&self, wire: &mut Wire, in_hand: &mut Option<Message>) -> Result<(), Error> {
+    fn session(&self, wire: &mut Wire, kept: &mut Kept) -> Result<(), Error> {
         let mut sequence = 0_u32;
         let preamble = lock(&self.shared.queue).preamble.clone();
         for message in preamble {
-            self.write(wire, &mut sequence, message.octets, message.records, Load::default())?;
+            self.write(wire, &mut sequence, message, Again::Never, kept)?;
         }
-        loop {
-            if in_hand.is_none() {
-                *in_hand = self.next(wire)?;
+        while let Some(message) = self.next(wire, kept)? {
+            // The other side may be gone; then it goes on the next connection.
+            if let Err(error) = wire.check() {
+                kept.again.push_front(message);
+                return Err(error);
             }
-            let Some(message) = in_hand.as_ref() else { return Ok(()) };
-            wire.check()?;
-            self.write(wire, &mut sequence, message.octets.clone(), message.records, message.load)?;
-            *in_hand = None;
+            self.write(wire, &mut sequence, message, Again::Yes, kept)?;
         }
+        Ok(())
     }
 
     /// The next message; `None` at the end. Looks meanwhile whether the collector is still there.
-    fn next(&self, wire: &mut Wire) -> Result<Option<Message>, Error> {
+    fn next(&self, wire: &mut Wire, kept: &mut Kept) -> Result<Option<Message>, Error> {
         loop {
+            self.settle(wire, kept);
+            if let Some(message) = kept.again.pop_front() {
+                return Ok(Some(message));
+            }
             let mut queue = lock(&self.shared.queue);
             if let Some(message) = queue.messages.pop_front() {
                 queue.octets -= message.octets.len();
@@ -232,114 +222,85 @@ impl Writer {
             if queue.end.is_some() {
                 return Ok(None);
             }
-            drop(self.shared.wake.wait_timeout(queue, SLICE).map_err(PoisonError::into_inner));
+            // The first acknowledgements are not long in coming.
+            let wait = if kept.written.is_empty() { SLICE } else { SLICE / 10 };
+            drop(self.shared.wake.wait_timeout(queue, wait).map_err(PoisonError::into_inner));
             wire.check()?;
         }
     }
 
-    fn write(&self, wire: &mut Wire, sequence: &mut u32, mut octets: Vec<u8>, records: u32, load: Load) -> Result<(), Error> {
+    fn write(&self, wire: &mut Wire, sequence: &mut u32, mut message: Message, again: Again, kept: &mut Kept) -> Result<(), Error> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as u32;
         for (at, word) in [(4, now), (8, *sequence)] {
-            if let Some(place) = octets.get_mut(at..at + 4) {
+            if let Some(place) = message.octets.get_mut(at..at + 4) {
                 place.copy_from_slice(&word.to_be_bytes());
             }
         }
-        wire.write_all(&octets, || self.shared.is_over())?;
-        *sequence = sequence.wrapping_add(records);
+        *sequence = sequence.wrapping_add(message.records);
+        let outcome = wire.write_all(&message.octets, || self.shared.is_over());
+        // What was not written whole ends behind all that can be acknowledged.
+        let end = if outcome.is_ok() { wire.written() } else { u64::MAX };
+        kept.written.push_back((end, again, message));
+        outcome
+    }
+
+    /// What is acknowledged is sent.
+    fn settle(&self, wire: &Wire, kept: &mut Kept) {
+        let acknowledged = wire.acknowledged();
         let mut stats = lock(&self.shared.stats);
-        stats.messages += 1;
-        stats.message_octets += octets.len() as u64;
-        stats.records += u64::from(records);
-        stats.sent.add(load);
-        Ok(())
+        while let Some((_, _, message)) = kept.written.pop_front_if(|(end, ..)| *end <= acknowledged) {
+            stats.messages += 1;
+            stats.message_octets += message.octets.len() as u64;
+            stats.records += u64::from(message.records);
+            stats.sent.add(message.load);
+        }
+        stats.queued = wire.written().saturating_sub(acknowledged) + kept.octets_again();
+    }
+
+    /// Nothing more is written. A collector that said it goes may still read what it was sent, and so does one at the end;
+    /// what it has not acknowledged after a while it will not get by this connection.
+    fn wait_for_acknowledgements(&self, wire: &Wire, kept: &mut Kept) {
+        let until = Instant::now() + PARTING;
+        loop {
+            // In this order: what came before a reset was acknowledged before it.
+            let is_reset = wire.is_reset();
+            self.settle(wire, kept);
+            if kept.written.is_empty() || is_reset || Instant::now() >= until || self.shared.is_over() {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 }
 
-enum Wire {
-    Plain(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+/// Whether a message goes on the next connection, too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    Yes,
+    /// The templates that each connection begins with.
+    Never,
 }
 
-fn is_wait(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+/// Messages that are in nobody else's hands.
+#[derive(Default)]
+struct Kept {
+    /// Written to this connection: up to which octet of it.
+    written: VecDeque<(u64, Again, Message)>,
+    /// To be written first, on the next one.
+    again: VecDeque<Message>,
 }
 
-impl Wire {
-    /// Writes all of it, however slowly the other side reads; gives up when `is_over`.
-    fn write_all(&mut self, mut octets: &[u8], is_over: impl Fn() -> bool) -> Result<(), Error> {
-        let given_up = || Error::new(ErrorKind::TimedOut, "the collector does not read");
-        while !octets.is_empty() {
-            let written = match self {
-                Wire::Plain(stream) => stream.write(octets),
-                Wire::Tls(stream) => stream.write(octets),
-            };
-            match written {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(count) => octets = octets.get(count..).unwrap_or(&[]),
-                Err(error) if is_wait(&error) && is_over() => return Err(given_up()),
-                Err(error) if is_wait(&error) => {}
-                Err(error) => return Err(error),
+impl Kept {
+    /// The connection is over: what was not acknowledged goes again, before what would have come next.
+    fn take_back(&mut self) {
+        while let Some((_, again, message)) = self.written.pop_back() {
+            if again == Again::Yes {
+                self.again.push_front(message);
             }
         }
-        let Wire::Tls(stream) = self else { return Ok(()) };
-        while let Err(error) = stream.flush() {
-            match is_wait(&error) {
-                true if is_over() => return Err(given_up()),
-                true => {}
-                false => return Err(error),
-            }
-        }
-        Ok(())
     }
 
-    /// An error if the collector closed the connection. It has nothing to say otherwise, and is not listened to.
-    fn check(&mut self) -> Result<(), Error> {
-        let gone = || Error::new(ErrorKind::ConnectionAborted, "the collector closed the connection");
-        let mut octets = [0; 512];
-        let socket = match self {
-            Wire::Plain(stream) => &*stream,
-            Wire::Tls(stream) => &stream.sock,
-        };
-        socket.set_nonblocking(true)?;
-        let read = match self {
-            Wire::Plain(stream) => stream.read(&mut octets),
-            Wire::Tls(stream) => stream.read(&mut octets),
-        };
-        match self {
-            Wire::Plain(stream) => stream.set_nonblocking(false)?,
-            Wire::Tls(stream) => stream.sock.set_nonblocking(false)?,
-        }
-        match read {
-            Ok(0) => Err(gone()),
-            Ok(_) => Ok(()),
-            Err(error) if is_wait(&error) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(gone()),
-            Err(error) => Err(error),
-        }
+    fn octets_again(&self) -> u64 {
+        self.again.iter().map(|message| message.octets.len() as u64).sum()
     }
-}
-
-/// The router's side of TLS.
-fn client(settings: &TlsSettings) -> Result<ClientConnection, Error> {
-    let said = |what: &str, error: &dyn std::fmt::Display| Error::other(format!("{what}: {error}"));
-    let mut roots = RootCertStore::empty();
-    let path = settings.roots.display();
-    for certificate in CertificateDer::pem_file_iter(&settings.roots).map_err(|error| said(&path.to_string(), &error))? {
-        let certificate = certificate.map_err(|error| said(&path.to_string(), &error))?;
-        roots.add(certificate).map_err(|error| said(&path.to_string(), &error))?;
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(Error::other)?;
-    let builder = builder.with_root_certificates(roots);
-    let config = match &settings.identity {
-        None => builder.with_no_client_auth(),
-        Some((chain, key)) => {
-            let read = CertificateDer::pem_file_iter(chain).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-            let certificates = read.map_err(|error| said(&chain.display().to_string(), &error))?;
-            let key = PrivateKeyDer::from_pem_file(key).map_err(|error| said(&key.display().to_string(), &error))?;
-            builder.with_client_auth_cert(certificates, key).map_err(Error::other)?
-        }
-    };
-    let name = ServerName::try_from(settings.name.clone()).map_err(|error| said(&settings.name, &error))?;
-    ClientConnection::new(Arc::new(config), name).map_err(Error::other)
 }

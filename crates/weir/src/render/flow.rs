@@ -223,5 +223,6 @@ fn remarks(flow: &FlowEntry) -> String {
     }));
     remarks.extend(flow.label.map(|label| format!("label {label}")));
     remarks.extend(flow.next_hop.map(|next_hop| format!("via {next_hop}")));
+    remarks.extend(flow.bgp_next_hop.map(|next_hop| format!("towards {next_hop}")));
     remarks.join(", ")
 }

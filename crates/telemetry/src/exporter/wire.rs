@@ -1,0 +1,193 @@
+//! A connection to a collector: plain or in TLS, with what was written and what the other side has acknowledged.
+//!
+//! The kernel takes octets long before the collector has them. What it took is therefore not what was sent: TCP says how
+//! much of it the other side acknowledged, also after the connection broke, so that whoever writes messages knows which of them
+//! have to go again. What a collector acknowledged and did not read before it ended, nobody can know.
+
+use std::io::{Error, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt::set_socket_linger;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use weir_netlink::socket::unacknowledged;
+
+use super::TlsSettings;
+
+/// A collector that does not answer is given up after this time.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long a call may keep the thread from seeing that it has to end.
+pub(super) const SLICE: Duration = Duration::from_millis(100);
+
+/// A socket that counts what was written.
+struct Counted {
+    socket: TcpStream,
+    written: u64,
+}
+
+impl Read for Counted {
+    fn read(&mut self, to: &mut [u8]) -> Result<usize, Error> {
+        self.socket.read(to)
+    }
+}
+
+impl Write for Counted {
+    fn write(&mut self, octets: &[u8]) -> Result<usize, Error> {
+        let count = self.socket.write(octets)?;
+        self.written += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.socket.flush()
+    }
+}
+
+/// A connection.
+pub(super) struct Wire(Layer);
+
+enum Layer {
+    Plain(Counted),
+    Tls(Box<StreamOwned<ClientConnection, Counted>>),
+}
+
+fn is_wait(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+impl Wire {
+    /// Connects; in TLS, if there are settings for it. `is_over` ends the wait for an answer.
+    pub(super) fn connect(address: &SocketAddr, tls: Option<&TlsSettings>, is_over: impl Fn() -> bool) -> Result<Wire, Error> {
+        let socket = TcpStream::connect_timeout(address, CONNECT)?;
+        socket.set_nodelay(true)?;
+        socket.set_write_timeout(Some(SLICE))?;
+        socket.set_read_timeout(Some(SLICE))?;
+        let socket = Counted { socket, written: 0 };
+        let Some(tls) = tls else { return Ok(Wire(Layer::Plain(socket))) };
+        let mut stream = StreamOwned::new(client(tls)?, socket);
+        let until = Instant::now() + CONNECT;
+        while stream.conn.is_handshaking() {
+            match stream.conn.complete_io(&mut stream.sock) {
+                Err(error) if is_wait(&error) && Instant::now() < until && !is_over() => {}
+                Err(error) if is_wait(&error) => return Err(Error::new(ErrorKind::TimedOut, "no answer to the TLS handshake")),
+                Err(error) => return Err(error),
+                Ok(_) => {}
+            }
+        }
+        Ok(Wire(Layer::Tls(Box::new(stream))))
+    }
+
+    fn counted(&self) -> &Counted {
+        match &self.0 {
+            Layer::Plain(socket) => socket,
+            Layer::Tls(stream) => &stream.sock,
+        }
+    }
+
+    /// Octets that were written to the socket so far.
+    pub(super) fn written(&self) -> u64 {
+        self.counted().written
+    }
+
+    /// Octets of them that the other side acknowledged; also when the connection is over.
+    pub(super) fn acknowledged(&self) -> u64 {
+        let Counted { socket, written } = self.counted();
+        // Where the kernel does not tell, what it took counts.
+        written.saturating_sub(unacknowledged(socket).unwrap_or(0) as u64)
+    }
+
+    /// Writes all of it, however slowly the other side reads; gives up when `is_over`.
+    pub(super) fn write_all(&mut self, mut octets: &[u8], is_over: impl Fn() -> bool) -> Result<(), Error> {
+        let given_up = || Error::new(ErrorKind::TimedOut, "the collector does not read");
+        while !octets.is_empty() {
+            let written = match &mut self.0 {
+                Layer::Plain(stream) => stream.write(octets),
+                Layer::Tls(stream) => stream.write(octets),
+            };
+            match written {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => octets = octets.get(count..).unwrap_or(&[]),
+                Err(error) if is_wait(&error) && is_over() => return Err(given_up()),
+                Err(error) if is_wait(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let Layer::Tls(stream) = &mut self.0 else { return Ok(()) };
+        while let Err(error) = stream.flush() {
+            match is_wait(&error) {
+                true if is_over() => return Err(given_up()),
+                true => {}
+                false => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more comes; what was written still goes out.
+    pub(super) fn close(&mut self) {
+        if let Layer::Tls(stream) = &mut self.0 {
+            stream.conn.send_close_notify();
+            // If it does not go out, the other side sees the end without it.
+            let _ = stream.flush();
+        }
+        let _ = self.counted().socket.shutdown(Shutdown::Write);
+    }
+
+    /// Whether the connection is over in both directions: nothing more will be acknowledged.
+    pub(super) fn is_reset(&self) -> bool {
+        let Counted { socket, .. } = self.counted();
+        socket.take_error().is_ok_and(|error| error.is_some()) || socket.peer_addr().is_err()
+    }
+
+    /// Ends the connection so that what is not acknowledged by now never arrives.
+    pub(super) fn abort(self) {
+        let _ = set_socket_linger(&self.counted().socket, Some(Duration::ZERO));
+    }
+
+    /// An error if the collector closed the connection. It has nothing to say otherwise, and is not listened to.
+    pub(super) fn check(&mut self) -> Result<(), Error> {
+        let gone = || Error::new(ErrorKind::ConnectionAborted, "the collector closed the connection");
+        let mut octets = [0; 512];
+        self.counted().socket.set_nonblocking(true)?;
+        let read = match &mut self.0 {
+            Layer::Plain(stream) => stream.read(&mut octets),
+            Layer::Tls(stream) => stream.read(&mut octets),
+        };
+        self.counted().socket.set_nonblocking(false)?;
+        match read {
+            Ok(0) => Err(gone()),
+            Ok(_) => Ok(()),
+            Err(error) if is_wait(&error) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(gone()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The router's side of TLS.
+fn client(settings: &TlsSettings) -> Result<ClientConnection, Error> {
+    let said = |what: &str, error: &dyn std::fmt::Display| Error::other(format!("{what}: {error}"));
+    let mut roots = RootCertStore::empty();
+    let path = settings.roots.display();
+    for certificate in CertificateDer::pem_file_iter(&settings.roots).map_err(|error| said(&path.to_string(), &error))? {
+        let certificate = certificate.map_err(|error| said(&path.to_string(), &error))?;
+        roots.add(certificate).map_err(|error| said(&path.to_string(), &error))?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(Error::other)?;
+    let builder = builder.with_root_certificates(roots);
+    let config = match &settings.identity {
+        None => builder.with_no_client_auth(),
+        Some((chain, key)) => {
+            let read = CertificateDer::pem_file_iter(chain).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            let certificates = read.map_err(|error| said(&chain.display().to_string(), &error))?;
+            let key = PrivateKeyDer::from_pem_file(key).map_err(|error| said(&key.display().to_string(), &error))?;
+            builder.with_client_auth_cert(certificates, key).map_err(Error::other)?
+        }
+    };
+    let name = ServerName::try_from(settings.name.clone()).map_err(|error| said(&settings.name, &error))?;
+    ClientConnection::new(Arc::new(config), name).map_err(Error::other)
+}
