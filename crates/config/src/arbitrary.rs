@@ -21,7 +21,7 @@ use crate::mpls::{DEFAULT_TABLE, LabelEntry, TtlMode};
 use crate::pseudowire::{Pseudowire, PseudowireType};
 use crate::scalar::{Ipv4Range, MacAddr, PortRange, Sha256};
 use crate::settings::{History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Role, Tls, Token};
-use crate::sflow::{Collector, DnsSd, Psample, SflowDirection, SflowEncoding, SflowInterface};
+use crate::sflow::{AgentCidr, Collector, DnsSd, Psample, SflowAgent, SflowDirection, SflowEncoding, SflowInterface};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
 use crate::vxlan::Vxlan;
 
@@ -568,9 +568,11 @@ impl Dice {
         sflow.dns_sd = other.is_multiple_of(7).then(|| DnsSd { domain: Some("weir.invalid".to_owned()) });
         sflow.psample = other.is_multiple_of(4).then(|| Psample { group: 1 + u32::from(other % 3), egress_group: 9, namespace: None });
         sflow.os_index = other.is_multiple_of(2) && sflow.encoding == SflowEncoding::Expanded;
+        sflow.agent_cidr = (0..other % 3).map(|not| AgentCidr { not: not == 1, prefix: ipnet::Ipv4Net::default().into() }).collect();
         sflow.collectors = (0..self.setting(5) % 3).map(collector).collect();
         if let Some(name) = config.interfaces.iter().find(|(_, interface)| interface.sflow).map(|(name, _)| name.clone()) {
             let rate = SflowInterface { sampling_rate: Some(u32::from(other)), ..SflowInterface::default() };
+            config.sflow.agent = other.is_multiple_of(3).then(|| SflowAgent::Interface(name.clone()));
             config.sflow.interfaces.extend(other.is_multiple_of(5).then_some((name, rate)));
         }
         self.ipfix(config, other);

@@ -536,6 +536,7 @@ fn sflow(node: &Node<'_>) -> Sflow {
         drop_limit: number(node, "drop-limit").unwrap_or(default.drop_limit),
         encoding: word(node, "encoding").unwrap_or_default(),
         agent: parsed(node, "agent"),
+        agent_cidr: items(node, "agent.cidr").filter_map(|(_, node)| node.text()?.parse().ok()).collect(),
         agent_sub_id: number(node, "agent-sub-id").unwrap_or(default.agent_sub_id),
         datagram_bytes: number(node, "datagram-bytes").unwrap_or(default.datagram_bytes),
         os_index: truth(node, "osIndex").unwrap_or(default.os_index),

@@ -63,6 +63,10 @@ pub(crate) enum Kind {
     Ip,
     /// A host by address or by name.
     Host,
+    /// An address, or an interface of this file that has one.
+    AddressOrInterface,
+    /// A prefix, or what is not in one with a `!` before it.
+    Cidr,
     /// A name in the DNS.
     HostName,
     /// The name of a network namespace.
@@ -159,19 +163,24 @@ pub(crate) const REQUIRED: &str = "required";
 impl Key {
     /// The last word of the path.
     pub(crate) fn name(&self) -> &'static str {
-        let path = self.path.strip_suffix("[]").unwrap_or(self.path);
-        path.rsplit_once('.').map_or(path, |(_, name)| name)
+        split(self.path.strip_suffix("[]").unwrap_or(self.path)).1
     }
 
     pub(crate) fn is_required(&self) -> bool {
         self.default == REQUIRED
     }
 
-    fn parent(&self) -> &'static str {
-        match self.path.strip_suffix("[]") {
-            Some(list) => list,
-            None => self.path.rsplit_once('.').map_or("", |(parent, _)| parent),
-        }
+    pub(crate) fn parent(&self) -> &'static str {
+        self.path.strip_suffix("[]").unwrap_or_else(|| split(self.path).0)
+    }
+}
+
+/// A path's last key, and all before it. hsflowd has one key with a dot in its name.
+fn split(path: &'static str) -> (&'static str, &'static str) {
+    const DOTTED: &str = "agent.cidr";
+    match path.strip_suffix(DOTTED).and_then(|parent| parent.strip_suffix('.')) {
+        Some(parent) => (parent, DOTTED),
+        None => path.rsplit_once('.').unwrap_or(("", path)),
     }
 }
 
@@ -188,9 +197,9 @@ const fn lacks(path: &'static str) -> Key {
 }
 
 use Kind::{
-    AccessListName, AddressRange, AnyPrefix, File, Host, HostName, InterfaceName, Ip, LinuxName, List, ListenAddress, Mac, MemifSocket,
-    Named, NamespaceName, Neighbor, Octets, OwnAddress, PortRange, Ports, PowerOfTwo, Prefix, Protocol, Scope, Secret, Section, Sha256,
-    TableName, Text, Truth, UnicastMac, UnixGroup, Via, VrfName, Whole, Word,
+    AccessListName, AddressOrInterface, AddressRange, AnyPrefix, Cidr, File, Host, HostName, InterfaceName, Ip, LinuxName, List,
+    ListenAddress, Mac, MemifSocket, Named, NamespaceName, Neighbor, Octets, OwnAddress, PortRange, Ports, PowerOfTwo, Prefix, Protocol,
+    Scope, Secret, Section, Sha256, TableName, Text, Truth, UnicastMac, UnixGroup, Via, VrfName, Whole, Word,
 };
 
 const LINUX: &[&str] = &["af-xdp", "tap"];
@@ -380,11 +389,13 @@ pub(crate) static KEYS: &[Key] = &[
     key("sflow.direction", Word(&["rx", "tx", "both"]), "rx", "both", "Which packets of a sampled interface are sampled: those that come in, those that go out, or both."),
     key("sflow.drop-limit", Whole(0, 100_000), "0", "100", "Discarded packets that are told a second at most, each with its reason (sFlow 0:5); 0 = none."),
     key("sflow.encoding", Word(&["expanded", "compact"]), "expanded", "compact", "The form of samples; `compact` needs interface indices below 2^24."),
-    key("sflow.agent", Ip, "", "192.0.2.1", "The address the agent goes by; when absent, one of its own, chosen as hsflowd does: global IPv4, private IPv4, global IPv6, unique local IPv6, IPv4 and IPv6 of sub-interfaces, link-local ones; of one sort that of the interface with the lowest number."),
+    key("sflow.agent", AddressOrInterface, "", "192.0.2.1", "The address the agent goes by, or, as in hsflowd, the interface whose addresses go before others; when absent, one of its own, chosen as hsflowd does: global IPv4, private IPv4, global IPv6, unique local IPv6, IPv4 and IPv6 of sub-interfaces, link-local ones; of one sort that of the interface with the lowest number."),
+    key("sflow.agent.cidr", List(0, 16), "[]", "[10.0.0.0/8, '!10.9.0.0/16']", "Prefixes of addresses that go before others as the agent's; with `!`, of those that come last. Of an address the last prefix counts that it is in, and of two the one listed earlier goes before the other."),
+    key("sflow.agent.cidr[]", Cidr, "", "10.0.0.0/8", "An address or a prefix, or `!` and one of them."),
     key("sflow.agent-sub-id", Whole(0, u32::MAX as u64), "0", "1", "Tells several agents with one address apart."),
     key("sflow.datagram-bytes", Whole(256, 8192), "1400", "8192", "The largest datagram that is sent, in bytes of UDP payload; at least 120 more than `header-bytes`."),
     key("sflow.osIndex", Truth, "false", "true", "Whether datagrams tell interfaces by the numbers of the Linux interfaces that they are paired with, as `sflow.interfaces` says, or by the router's own."),
-    key("sflow.ifOffset", Whole(0, 1_000_000_000), "1000000000", "500000000", "With `osIndex`, what is added to the router's own number of an interface that is not paired, so that no Linux interface has it."),
+    key("sflow.ifOffset", Whole(0, 1_000_000_000), "1000000000", "500000000", "What is added to the router's own number of an interface that is not paired, so that no Linux interface has it: with `osIndex`, and towards hsflowd (`psample`), where it is to be as in its `vpp` section."),
     key("sflow.collectors", List(0, 16), "[]", "[{address: 192.0.2.9}]", "Where datagrams go, each to all of them."),
     key("sflow.collectors[]", Section, "", "{address: 192.0.2.9, port: 6343}", "One collector."),
     key("sflow.collectors[].address", Host, REQUIRED, "192.0.2.9", "Its address, IPv4 or IPv6, or its name, which is looked up until it is found."),
@@ -618,6 +629,8 @@ impl Kind {
             Self::NamespaceName => "the name of a network namespace".into(),
             Self::UnixGroup => "the name of a Unix group".into(),
             Self::AnyPrefix => "an address or a prefix".into(),
+            Self::AddressOrInterface => "an IP address or the name of an interface".into(),
+            Self::Cidr => "an address or a prefix, maybe after `!`".into(),
             Self::Scope => "`any`, an address, a prefix or the name of a prefix list".into(),
             Self::Protocol => "the name or number of a protocol".into(),
             Self::Ports => "`any`, a port or a range of them".into(),

@@ -76,7 +76,7 @@ pub use reference::reference;
 pub use scalar::{Host, Ipv4Range, MacAddr, NotAValue, PortRange, Sha256};
 pub use schema::schema;
 pub use settings::{Api, Buffers, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Logging, Metrics, Role, Tls, Token, Workers};
-pub use sflow::{Collector, DnsSd, Psample, Sflow, SflowDirection, SflowEncoding, SflowInterface};
+pub use sflow::{AgentCidr, Collector, DnsSd, Psample, Sflow, SflowAgent, SflowDirection, SflowEncoding, SflowInterface};
 pub use step::{Phase, RestartChange, Step};
 pub use sub_interface::{Encapsulation, LAST_VLAN, SubInterface, TagRewrite};
 pub use subnets::{Subnets, link_local_subnet};

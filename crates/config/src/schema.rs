@@ -149,6 +149,8 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
             let port = json!({"type": "integer", "minimum": 0, "maximum": 65535});
             object(json!({"anyOf": [port, pattern("[0-9]{1,5}( *- *[0-9]{1,5})?")]}))
         }
+        Kind::AddressOrInterface => pattern(&format!("{}|{INTERFACE}", ip())),
+        Kind::Cidr => pattern(&format!("!?({}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)(/[0-9]{{1,3}})?", ip4())),
         Kind::AnyPrefix => pattern(&format!("({}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)(/[0-9]{{1,3}})?", ip4())),
         Kind::Scope => pattern(&format!("({}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)(/[0-9]{{1,3}})?|{LIST}", ip4())),
         Kind::AccessListName => pattern(LIST),

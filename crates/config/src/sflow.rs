@@ -1,15 +1,21 @@
 //! The settings of sFlow: how packets are sampled, who the agent is, and where its samples go.
 //!
 //! Names are VPP's and hsflowd's where these have one: `sampling-rate` and `header-bytes`, `namespace` and `dev` of a
-//! collector, `dns-sd`, `psample`, `osIndex` and `ifOffset`.
+//! collector, `dns-sd`, `psample`, `osIndex` and `ifOffset`, `agent` and `agent.cidr`.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
 use std::net::IpAddr;
+use std::str::FromStr;
 
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+use crate::access_list;
 use crate::model::{Config, Interface};
-use crate::scalar::Host;
+use crate::scalar::{Host, NotAValue};
 
 /// The settings of the sFlow sampler and agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,9 +33,12 @@ pub struct Sflow {
     pub drop_limit: u32,
     /// The form of samples.
     pub encoding: SflowEncoding,
-    /// The address the agent goes by; elected among its own when absent.
+    /// The address the agent goes by, or whose address; elected among its own when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<IpAddr>,
+    pub agent: Option<SflowAgent>,
+    /// Addresses that go before others when one is elected.
+    #[serde(rename = "agent.cidr", skip_serializing_if = "Vec::is_empty")]
+    pub agent_cidr: Vec<AgentCidr>,
     /// Tells several agents with one address apart.
     pub agent_sub_id: u32,
     /// The largest datagram that is sent, in bytes of UDP payload.
@@ -165,6 +174,7 @@ impl Default for Sflow {
             drop_limit: 0,
             encoding: SflowEncoding::Expanded,
             agent: None,
+            agent_cidr: Vec::new(),
             agent_sub_id: 0,
             datagram_bytes: 1400,
             os_index: false,
@@ -174,6 +184,72 @@ impl Default for Sflow {
             psample: None,
             interfaces: BTreeMap::new(),
         }
+    }
+}
+
+/// Which address the agent goes by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum SflowAgent {
+    /// This one.
+    Address(IpAddr),
+    /// One of this interface's before others.
+    Interface(String),
+}
+
+impl fmt::Display for SflowAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Interface(name) => name.fmt(f),
+        }
+    }
+}
+
+impl FromStr for SflowAgent {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(text.parse().map_or_else(|_| Self::Interface(text.to_owned()), Self::Address))
+    }
+}
+
+/// A prefix whose addresses go before others as the agent's, or come last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AgentCidr {
+    /// Whether its addresses come last.
+    pub not: bool,
+    /// The addresses.
+    pub prefix: IpNet,
+}
+
+impl fmt::Display for AgentCidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", if self.not { "!" } else { "" }, self.prefix)
+    }
+}
+
+impl FromStr for AgentCidr {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        let prefix = access_list::prefix(text.strip_prefix('!').unwrap_or(text)).ok_or(NotAValue("is neither an address nor a prefix"))?;
+        Ok(Self { not: text.starts_with('!'), prefix })
+    }
+}
+
+impl TryFrom<String> for AgentCidr {
+    type Error = NotAValue;
+
+    fn try_from(text: String) -> Result<Self, NotAValue> {
+        text.parse()
+    }
+}
+
+impl From<AgentCidr> for String {
+    fn from(cidr: AgentCidr) -> String {
+        cidr.to_string()
     }
 }
 
@@ -269,34 +345,56 @@ impl Collector {
 }
 
 impl Config {
-    /// The address the sFlow agent goes by: the one that is set, else the best of its own, ranked as hsflowd ranks them.
-    /// Of one rank it is that of the interface with the lowest number, as `index_of` knows it, and there the lowest.
+    /// The address the sFlow agent goes by: the one that is set, else the best of its own as hsflowd elects it. Of those that are
+    /// equally good it is that of the interface with the lowest number, as `index_of` knows it, and there the lowest.
     #[must_use]
     pub fn sflow_agent(&self, index_of: impl Fn(&str) -> Option<u32>) -> Option<IpAddr> {
+        let preferred = match &self.sflow.agent {
+            Some(SflowAgent::Address(address)) => return Some(*address),
+            Some(SflowAgent::Interface(name)) => Some(name),
+            None => None,
+        };
         let ranked = |(name, interface): (&String, &Interface)| {
             let (tagged, index) = (interface.sub_interface().is_some(), index_of(name).unwrap_or(u32::MAX));
-            let best = interface.addresses.iter().map(|own| own.addr()).min_by_key(|address| agent_rank(*address, tagged))?;
-            Some((agent_rank(best, tagged), index, best))
+            let score = |address: IpAddr| self.sflow.score(address, tagged) + if preferred == Some(name) { RANKS } else { 0 };
+            let best = interface.addresses.iter().map(|own| own.addr()).min_by_key(|address| Reverse(score(*address)))?;
+            Some((Reverse(score(best)), index, best))
         };
-        let own = || self.interfaces.iter().filter_map(ranked).min_by_key(|&(rank, index, _)| (rank, index));
-        self.sflow.agent.or_else(|| own().map(|(_, _, address)| address))
+        let best = self.interfaces.iter().filter_map(ranked).min_by_key(|&(score, index, _)| (score, index));
+        best.map(|(_, _, address)| address)
     }
 }
 
-/// How good an address is to know a router by; lower is better. A private IPv4 address is better than a global IPv6
-/// address: hsflowd has it so, and collectors know agents by what it chose.
-fn agent_rank(address: IpAddr, tagged: bool) -> u8 {
+/// What a prefix that is listed puts an address over others by, and the interface that is named: more than there are ranks.
+const RANKS: usize = 13;
+
+impl Sflow {
+    /// How good an address is to know a router by, as hsflowd reckons it; 0 comes last. Of prefixes the last one that an address is in
+    /// counts, with more the earlier it is listed.
+    fn score(&self, address: IpAddr, tagged: bool) -> usize {
+        let from_last = self.agent_cidr.iter().rev().enumerate();
+        match from_last.clone().find(|(_, cidr)| cidr.prefix.contains(&address)) {
+            Some((_, cidr)) if cidr.not => 0,
+            Some((place, _)) => agent_rank(address, tagged) + (place + 1) * RANKS,
+            None => agent_rank(address, tagged),
+        }
+    }
+}
+
+/// How good an address is to know a router by, without regard to what is configured; higher is better. A private IPv4 address
+/// is better than a global IPv6 address: hsflowd has it so, and collectors know agents by what it chose.
+fn agent_rank(address: IpAddr, tagged: bool) -> usize {
     match address {
-        IpAddr::V4(address) if address.is_loopback() => 8,
-        IpAddr::V6(address) if address.is_loopback() => 8,
-        IpAddr::V4(address) if address.is_link_local() => 7,
+        IpAddr::V6(address) if address.is_loopback() => 3,
+        IpAddr::V4(address) if address.is_loopback() => 4,
+        IpAddr::V4(address) if address.is_link_local() => 5,
         IpAddr::V6(address) if address.is_unicast_link_local() => 6,
-        IpAddr::V6(_) if tagged => 5,
-        IpAddr::V4(_) if tagged => 4,
-        IpAddr::V6(address) if address.is_unique_local() => 3,
-        IpAddr::V6(_) => 2,
-        IpAddr::V4(address) if address.is_private() => 1,
-        IpAddr::V4(_) => 0,
+        IpAddr::V6(address) if address.is_unique_local() => 9,
+        IpAddr::V6(_) if tagged => 7,
+        IpAddr::V4(_) if tagged => 8,
+        IpAddr::V6(_) => 10,
+        IpAddr::V4(address) if address.is_private() => 11,
+        IpAddr::V4(_) => 12,
     }
 }
 
@@ -310,27 +408,67 @@ mod tests {
             ("198.51.100.1", false),
             ("10.0.0.1", false),
             ("2001:db8::1", false),
-            ("fd00::1", false),
+            ("fd00::1", true),
             ("198.51.100.1", true),
             ("2001:db8::1", true),
             ("fe80::1", false),
             ("169.254.0.1", false),
             ("127.0.0.1", false),
+            ("::1", false),
         ];
-        let ranks: Vec<u8> = best_first.iter().map(|(address, tagged)| agent_rank(address.parse().unwrap(), *tagged)).collect();
-        assert_eq!(ranks, (0..9).collect::<Vec<u8>>());
+        let ranks: Vec<usize> = best_first.iter().map(|(address, tagged)| agent_rank(address.parse().unwrap(), *tagged)).collect();
+        assert_eq!(ranks, (3..RANKS).rev().collect::<Vec<usize>>());
+    }
+
+    /// Interfaces `a` and `b`, with two addresses each.
+    fn config(a: [&str; 2], b: [&str; 2]) -> Config {
+        let mut config = Config::default();
+        for (name, own) in [("a", a), ("b", b)] {
+            let addresses = own.iter().map(|own| own.parse().unwrap()).collect();
+            config.interfaces.insert(name.to_owned(), Interface { addresses, ..Interface::default() });
+        }
+        config
+    }
+
+    fn agent(config: &Config, a: u32, b: u32) -> String {
+        config.sflow_agent(|name| Some(if name == "a" { a } else { b })).unwrap().to_string()
     }
 
     #[test]
     fn of_one_rank_the_lowest_interface_and_its_lowest_address_win() {
-        let mut config = Config::default();
-        for (name, own) in [("a", ["10.0.0.9/24", "10.0.1.1/24"]), ("b", ["10.9.0.9/24", "10.9.0.1/24"])] {
-            let addresses = own.iter().map(|own| own.parse().unwrap()).collect();
-            config.interfaces.insert(name.to_owned(), Interface { addresses, ..Interface::default() });
-        }
-        let agent = |config: &Config, a: u32, b: u32| config.sflow_agent(|name| Some(if name == "a" { a } else { b })).unwrap().to_string();
+        let mut config = config(["10.0.0.9/24", "10.0.1.1/24"], ["10.9.0.9/24", "10.9.0.1/24"]);
         assert_eq!([agent(&config, 1, 2), agent(&config, 2, 1)], ["10.0.0.9", "10.9.0.1"]);
         config.sflow.agent = Some("192.0.2.1".parse().unwrap());
         assert_eq!(agent(&config, 1, 2), "192.0.2.1");
+    }
+
+    #[test]
+    fn a_named_interfaces_addresses_go_before_others() {
+        let mut config = config(["198.51.100.1/24", "10.0.1.1/24"], ["10.9.0.9/24", "fe80::1/64"]);
+        config.sflow.agent = Some("b".parse().unwrap());
+        assert_eq!(agent(&config, 1, 2), "10.9.0.9");
+        // One that has none leaves it to the others.
+        config.interfaces.get_mut("b").unwrap().addresses.clear();
+        assert_eq!(agent(&config, 1, 2), "198.51.100.1");
+    }
+
+    #[test]
+    fn listed_prefixes_go_before_others_and_excluded_ones_come_last() {
+        let mut config = config(["198.51.100.1/24", "10.0.1.1/24"], ["10.9.0.9/24", "2001:db8::1/64"]);
+        let elect = |config: &mut Config, cidr: &[&str]| {
+            config.sflow.agent_cidr = cidr.iter().map(|cidr| cidr.parse().unwrap()).collect();
+            agent(config, 1, 2)
+        };
+        assert_eq!(elect(&mut config, &["10.0.0.0/8"]), "10.0.1.1");
+        assert_eq!(elect(&mut config, &["2001:db8::/32", "10.0.0.0/8"]), "2001:db8::1");
+        assert_eq!(elect(&mut config, &["10.0.0.0/8", "2001:db8::/32"]), "10.0.1.1");
+        // The last that an address is in counts.
+        assert_eq!(elect(&mut config, &["10.0.0.0/8", "!10.0.0.0/16"]), "10.9.0.9");
+        assert_eq!(elect(&mut config, &["!10.0.0.0/16", "10.0.0.0/8"]), "10.0.1.1");
+        assert_eq!(elect(&mut config, &["!198.51.100.1"]), "10.0.1.1");
+        // A prefix counts for more than the interface; what is excluded is better than nothing.
+        config.sflow.agent = Some("b".parse().unwrap());
+        assert_eq!(elect(&mut config, &["198.51.100.0/24", "10.0.0.0/8"]), "198.51.100.1");
+        assert_eq!(elect(&mut config, &["!0.0.0.0/0", "!::/0"]), "10.9.0.9");
     }
 }

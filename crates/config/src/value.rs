@@ -77,6 +77,9 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
         Kind::ListenAddress => ip(text).map(drop),
         Kind::UnixGroup => unix_group(text),
         Kind::AnyPrefix => any_prefix(text),
+        Kind::Cidr => text.strip_prefix('!').map_or_else(|| any_prefix(text), excluded),
+        Kind::AddressOrInterface if text.parse::<std::net::IpAddr>().is_err() => interface_or_address(text),
+        Kind::AddressOrInterface => check(Kind::Ip, text, plain),
         Kind::Scope => spelled::<Scope>(text),
         Kind::Protocol if text == "any" => Ok(()),
         Kind::Protocol => protocol(text),
@@ -92,6 +95,18 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
 
 fn spelled<V: FromStr<Err = NotAValue>>(text: &str) -> Result<(), Problem> {
     text.parse::<V>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text))))
+}
+
+fn interface_or_address(text: &str) -> Result<(), Problem> {
+    match interface_name(text) {
+        Ok(()) => Ok(()),
+        Err(_) => problem(format!("{} is neither an IP address nor the name of an interface", quote(text))),
+    }
+}
+
+/// What stands behind a `!`.
+fn excluded(text: &str) -> Result<(), Problem> {
+    any_prefix(text).or_else(|_| problem(format!("{} is neither an address nor a prefix after `!`", quote(text))))
 }
 
 fn any_prefix(text: &str) -> Result<(), Problem> {

@@ -226,8 +226,8 @@ mod tests {
     #[test]
     fn every_row_but_the_first_level_has_its_parent_in_the_table() {
         for row in KEYS {
-            let parent = row.path.strip_suffix("[]").or_else(|| row.path.rsplit_once('.').map(|(parent, _)| parent));
-            if let Some(parent) = parent {
+            let parent = row.parent();
+            if !parent.is_empty() {
                 assert!(KEYS.iter().any(|other| other.path == parent), "{}", row.path);
             }
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Rules;
 use crate::findings::at;
 use crate::scalar::Host;
-use crate::sflow::SflowEncoding;
+use crate::sflow::{SflowAgent, SflowEncoding};
 
 /// Bytes of a datagram around the header of one expanded flow sample, worked out from the sFlow
 /// version 5 specification: datagram with an IPv6 agent 40, record tag and length 8, expanded
@@ -19,6 +19,7 @@ const COMPACT_BITS: u32 = 24;
 impl Rules<'_, '_> {
     pub(super) fn sflow(&mut self) {
         self.sflow_use();
+        self.sflow_datagrams();
         self.sflow_agent();
         self.sflow_interfaces();
         self.os_indices();
@@ -68,7 +69,32 @@ impl Rules<'_, '_> {
         }
     }
 
+    /// Whose address the agent goes by.
     fn sflow_agent(&mut self) {
+        let config = &self.candidate.config;
+        match &config.sflow.agent {
+            Some(SflowAgent::Address(address)) if !config.sflow.agent_cidr.is_empty() => {
+                let message = format!("the agent goes by {address}, so that no address is elected");
+                let help = "remove `agent` or this".to_owned();
+                self.warning(at!["sflow", "agent.cidr"], message, "without effect", help);
+            }
+            Some(SflowAgent::Interface(_)) if self.findings.any_broken("interfaces") => {}
+            Some(SflowAgent::Interface(name)) => match config.interfaces.get(name) {
+                Some(interface) if interface.addresses.is_empty() => {
+                    let help = format!("give it one, or name another; meanwhile one is elected as without `{name}`");
+                    self.warning(at!["sflow", "agent"], format!("interface `{name}` has no address"), "", help);
+                }
+                Some(_) => {}
+                None => {
+                    let help = "one of `interfaces`, or an address".to_owned();
+                    self.error(at!["sflow", "agent"], format!("there is no interface `{name}`"), "", help);
+                }
+            },
+            _ => {}
+        }
+    }
+
+    fn sflow_datagrams(&mut self) {
         let sflow = &self.candidate.config.sflow;
         let longest = sflow.interfaces.values().filter_map(|other| other.header_bytes).fold(sflow.header_bytes, u16::max);
         let needed = u32::from(longest).saturating_add(AROUND_HEADER);

@@ -25,6 +25,7 @@ pub(super) fn changes(f: &mut fmt::Formatter<'_>, from: &Sflow, to: &Sflow) -> f
     change(f, "drop-limit", from.drop_limit.to_string(), to.drop_limit.to_string())?;
     change(f, "encoding", format!("{:?}", from.encoding).to_lowercase(), format!("{:?}", to.encoding).to_lowercase())?;
     change(f, "agent", or(&from.agent, "default"), or(&to.agent, "default"))?;
+    change(f, "agent.cidr", agent_cidr(from), agent_cidr(to))?;
     change(f, "agent-sub-id", from.agent_sub_id.to_string(), to.agent_sub_id.to_string())?;
     change(f, "datagram-bytes", from.datagram_bytes.to_string(), to.datagram_bytes.to_string())?;
     let truth = |truth: bool| if truth { "on" } else { "off" }.to_owned();
@@ -51,6 +52,11 @@ fn sampled_otherwise(sflow: &Sflow, name: &str) -> String {
         other.os_index.map(|index| format!("osIndex {index}")),
     ];
     format!("[{}]", each.into_iter().flatten().collect::<Vec<_>>().join(" "))
+}
+
+fn agent_cidr(sflow: &Sflow) -> String {
+    let each: Vec<String> = sflow.agent_cidr.iter().map(ToString::to_string).collect();
+    format!("[{}]", each.join(" "))
 }
 
 fn collectors(sflow: &Sflow) -> String {
