@@ -705,7 +705,7 @@ impl<W: World> Graph<W> {
             let point = Point::Drop { node: node as u16, reason };
             let crowd = looks::Crowd { inner: false, packets: std::slice::from_ref(&packet) };
             self.let_look(env, taps, point, packet.interface(), crowd);
-            self.marks.0.clear();
+            self.marks.places.clear();
         }
         env.cache.free(packet);
     }

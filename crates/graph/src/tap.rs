@@ -107,9 +107,13 @@ impl Asked {
     }
 
     fn again<W: World>(&mut self, left: &mut u64, tap: &mut dyn Tap<W>, interface: u32) {
+        let allowed = tap.allow(interface, *left);
+        self.allow(left, allowed);
+    }
+
+    fn allow(&mut self, left: &mut u64, allowed: u64) {
         self.before = self.seen(*left);
-        *left = tap.allow(interface, *left);
-        self.allowed = *left;
+        (*left, self.allowed) = (allowed, allowed);
     }
 }
 
@@ -171,10 +175,13 @@ impl Gate {
         (asked.seen(*left), *left)
     }
 
-    /// Asks the tap how many may go by on an interface from now on.
-    pub fn ask<W: World>(&mut self, tap: &mut dyn Tap<W>, interface: u32) {
+    /// After a look: how many may go by on an interface from now on, as the tap said, or says when it is asked.
+    pub fn settle<W: World>(&mut self, tap: &mut dyn Tap<W>, marks: &mut Marks, interface: u32) {
         let (left, asked) = self.lane(interface);
-        asked.again(left, tap, interface);
+        match marks.allowed.take() {
+            Some(allowed) => asked.allow(left, allowed),
+            None => asked.again(left, tap, interface),
+        }
     }
 
     /// Asks it for every interface on which something came.
@@ -187,19 +194,28 @@ impl Gate {
     }
 }
 
-/// Marks that a tap asks for: places in the vector.
+/// What a tap asks for when it looks.
 #[derive(Debug, Default)]
-pub struct Marks(pub(crate) Vec<u16>);
+pub struct Marks {
+    /// Places in the vector.
+    pub(crate) places: Vec<u16>,
+    allowed: Option<u64>,
+}
 
 impl Marks {
     /// Asks for packet `place` of the vector to be marked.
     pub fn mark(&mut self, place: usize) {
-        self.0.push(place as u16);
+        self.places.push(place as u16);
+    }
+
+    /// So many may go by on this interface before the next look, which spares the question ([`Tap::allow`]).
+    pub fn let_by(&mut self, packets: u64) {
+        self.allowed = Some(packets);
     }
 
     /// Takes out what was asked for.
     pub fn drain(&mut self) -> impl Iterator<Item = usize> {
-        self.0.drain(..).map(usize::from)
+        self.places.drain(..).map(usize::from)
     }
 }
 
@@ -216,8 +232,8 @@ pub trait Tap<W: World>: Send {
         false
     }
 
-    /// How many packets of an interface may go by before it wants to see a vector again; asked after each look,
-    /// with what is left of the last answer. Vectors that fit into it are counted
+    /// How many packets of an interface may go by before it wants to see a vector again; asked after each look that did not
+    /// say so itself ([`Marks::let_by`]), with what is left of the last answer. Vectors that fit into it are counted
     /// ([`Look::seen`], [`Look::unused`]) and not shown: a tap that is not due costs no call.
     fn allow(&mut self, _interface: u32, _unused: u64) -> u64 {
         0

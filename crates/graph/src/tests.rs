@@ -397,7 +397,7 @@ fn a_tap_is_not_shown_what_it_lets_by() {
     let mut come = |interface: u32, count: usize| {
         let due = gate.is_due(interface, count);
         if due {
-            gate.ask::<Toy>(&mut tap, interface);
+            gate.settle::<Toy>(&mut tap, &mut Marks::default(), interface);
         }
         (due, gate.state(interface))
     };
@@ -505,7 +505,7 @@ fn each_interface_has_an_allowance_of_its_own() {
     let mut tap = Patient(Arc::default());
     for interface in [1, 2, 3, 4, 70_000] {
         assert!(gate.is_due(interface, 1));
-        gate.ask::<Toy>(&mut tap, interface);
+        gate.settle::<Toy>(&mut tap, &mut Marks::default(), interface);
     }
     assert!(!gate.is_due(2, 100) && gate.is_due(2, 1) && !gate.is_due(4, 99) && !gate.is_due(70_000, 100));
     gate.ask_all::<Toy>(&mut tap);

@@ -92,11 +92,43 @@ impl Gaps {
     /// Draws a batch and returns the first of it.
     #[cold]
     fn draw(&mut self) -> u64 {
-        for place in &mut self.drawn {
+        let units = std::array::from_fn::<f64, BATCH, _>(|_| self.random.unit());
+        for (place, unit) in self.drawn.iter_mut().zip(units) {
             // Inversion: floor(ln(U) / ln(1 - p)) is geometric from 0. Both logarithms are negative.
-            *place = (self.random.unit().ln() * self.scale) as u64;
+            *place = (ln(unit) * self.scale) as u64;
         }
         self.used = 1;
         self.drawn[0]
+    }
+}
+
+/// The natural logarithm of a normal number above 0, to thirteen digits: without a table, a branch or a call, so that several are
+/// worked out at once.
+#[inline(always)]
+fn ln(x: f64) -> f64 {
+    /// The octets of the root of one half: what is left when the power of two is taken off lies between it and its double.
+    const LEAST: u64 = 0x3fe6_a09e_667f_3bcd;
+    let bits = x.to_bits();
+    let exponent = (bits.wrapping_sub(LEAST) as i64) >> 52;
+    let rest = f64::from_bits(bits.wrapping_sub((exponent as u64) << 52));
+    // The series of the inverse hyperbolic tangent: its square is below 0.03.
+    let part = (rest - 1.0) / (rest + 1.0);
+    let square = part * part;
+    let series = [1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0, 1.0];
+    exponent as f64 * std::f64::consts::LN_2 + 2.0 * part * series.iter().fold(1.0 / 15.0, |sum, term| sum * square + term)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_logarithm_is_that_of_the_library() {
+        let mut random = Random::new(3);
+        let ends = [1.0, 1.0 - f64::EPSILON, 0.5, std::f64::consts::FRAC_1_SQRT_2, 1.0 / 9_007_199_254_740_992.0];
+        for x in ends.into_iter().chain((0..100_000).map(|_| random.unit())) {
+            let (found, exact) = (ln(x), x.ln());
+            assert!((found - exact).abs() <= exact.abs() * 1e-13, "{x}: {found} and {exact}");
+        }
     }
 }

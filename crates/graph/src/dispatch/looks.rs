@@ -119,14 +119,15 @@ impl<W: World> Graph<W> {
     #[inline(never)]
     pub(super) fn show(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
         self.let_look(env, taps, point, interface, Crowd { inner: false, packets: vector });
-        if self.marks.0.is_empty() {
+        if self.marks.places.is_empty() {
             return;
         }
-        for place in self.marks.drain() {
-            if let Some(packet) = vector.get_mut(place) {
+        for &place in &self.marks.places {
+            if let Some(packet) = vector.get_mut(usize::from(place)) {
                 packet.set_flags(Flags::MARKED);
             }
         }
+        self.marks.places.clear();
     }
 
     /// Lets each of `taps` look at some packets, and asks it when it wants to look again.
@@ -139,7 +140,7 @@ impl<W: World> Graph<W> {
                 let (seen, unused) = gate.state(interface);
                 let look = Look { world: env.world, worker: self.worker, now: env.now, point, interface, inner, seen, unused };
                 tap.look(&look, packets, &mut self.marks);
-                gate.ask(&mut **tap, interface);
+                gate.settle(&mut **tap, &mut self.marks, interface);
             }
             left &= left - 1;
         }
@@ -183,7 +184,7 @@ impl<W: World> Graph<W> {
             let due = self.due(taps(interface), interface, run);
             if due != 0 {
                 self.let_look(env, due, point, interface, Crowd { inner: true, packets: now });
-                self.marks.0.clear();
+                self.marks.places.clear();
             }
             packets = later;
         }

@@ -1,32 +1,49 @@
 //! Samples that found a ring full, by interface: what each data source tells as its drops.
 //!
-//! Counted where a sample is lost, which is never on the usual way; read by the agent and by whoever asks.
+//! Counted where a sample is lost, which is never on the usual way; read by the agent and by whoever asks. Counters lie in
+//! pages, which are made when the first interface of each is seen.
+
+use std::sync::OnceLock;
 
 use weir_ring::counter::Counter;
 
-/// Interfaces that are counted apart: those with numbers below. Of others only the sum is known.
-const APART: usize = 1024;
+/// Interfaces of a page.
+const PAGE: usize = 1024;
+/// Interfaces that are counted apart: those with numbers below. Of others, which no router has, only the sum is known.
+const APART: usize = PAGE * PAGE;
 
 /// Losses of one worker.
 #[derive(Debug)]
 pub struct Losses {
     all: Counter,
-    apart: Box<[Counter]>,
+    pages: Box<[OnceLock<Box<[Counter]>>]>,
 }
 
 impl Default for Losses {
     fn default() -> Losses {
-        Losses { all: Counter::default(), apart: (0..APART).map(|_| Counter::default()).collect() }
+        Losses { all: Counter::default(), pages: (0..APART / PAGE).map(|_| OnceLock::new()).collect() }
     }
 }
 
 impl Losses {
+    /// An interface is going to be sampled.
+    #[cold]
+    pub(super) fn begin(&self, interface: u32) {
+        if let Some(page) = self.pages.get(interface as usize / PAGE) {
+            page.get_or_init(|| (0..PAGE).map(|_| Counter::default()).collect());
+        }
+    }
+
     #[cold]
     pub(super) fn add(&self, interface: u32) {
         self.all.add(1);
-        if let Some(own) = self.apart.get(interface as usize) {
+        if let Some(own) = self.own(interface) {
             own.add(1);
         }
+    }
+
+    fn own(&self, interface: u32) -> Option<&Counter> {
+        self.pages.get(interface as usize / PAGE)?.get()?.get(interface as usize % PAGE)
     }
 
     /// Of all interfaces.
@@ -38,7 +55,7 @@ impl Losses {
     /// Of one interface; those of all of one whose number is too high to be counted apart.
     #[must_use]
     pub fn of(&self, interface: u32) -> u64 {
-        self.apart.get(interface as usize).map_or_else(|| self.all.get(), Counter::get)
+        if interface as usize >= APART { self.all.get() } else { self.own(interface).map_or(0, Counter::get) }
     }
 }
 
@@ -49,8 +66,10 @@ mod tests {
     #[test]
     fn each_interface_has_its_own_and_the_sum_has_all() {
         let losses = Losses::default();
-        [1, 1, 1023, 1024, u32::MAX].iter().for_each(|&interface| losses.add(interface));
-        assert_eq!([0, 1, 1023].map(|interface| losses.of(interface)), [0, 2, 1]);
-        assert_eq!((losses.of(1024), losses.get()), (5, 5));
+        let lost = [1, 1, 1023, 1024, 70_000, 70_000, u32::MAX];
+        lost.iter().for_each(|&interface| losses.begin(interface));
+        lost.iter().for_each(|&interface| losses.add(interface));
+        assert_eq!([0, 1, 1023, 1024, 70_000, 70_001].map(|interface| losses.of(interface)), [0, 2, 1, 1, 2, 0]);
+        assert_eq!((losses.of(5000), losses.of(u32::MAX), losses.get()), (0, 7, 7));
     }
 }

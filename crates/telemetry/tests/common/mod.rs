@@ -134,7 +134,7 @@ impl Rig {
             let (worker, now) = (self.worker, self.now);
             let look = Look { world: &Plain, worker, now, point, interface, inner: false, seen, unused };
             self.sampler.look(&look, packets, &mut self.marks);
-            self.gate.ask::<Plain>(&mut self.sampler, interface);
+            self.gate.settle::<Plain>(&mut self.sampler, &mut self.marks, interface);
         }
     }
 
