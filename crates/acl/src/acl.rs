@@ -21,6 +21,9 @@ pub type RuleIndex = u32;
 /// What stands for "no rule" where batches write.
 pub const NO_RULE: RuleIndex = NONE;
 
+/// What stands for a rule where answers are kept: its index, or what [`Acl::with_answers`] was given for it.
+pub type Answer = u32;
+
 /// Rules that a list may have, with all its prefix lists written out.
 pub const MAX_RULES: usize = 65_536;
 
@@ -85,6 +88,23 @@ pub struct Acl {
     v6: Tables<V6>,
     rules: usize,
     identity: Identity,
+    answers: Answers,
+}
+
+/// What is to be kept for each rule, and for the lack of one. Without any, it is the rule's index.
+#[derive(Default)]
+struct Answers {
+    of: Box<[Answer]>,
+    otherwise: Answer,
+}
+
+impl Answers {
+    /// Puts answers in the place of rules.
+    fn put(&self, rules: &mut [RuleIndex]) {
+        if !self.of.is_empty() {
+            rules.iter_mut().for_each(|rule| *rule = self.of.get(*rule as usize).copied().unwrap_or(self.otherwise));
+        }
+    }
 }
 
 impl Acl {
@@ -108,7 +128,17 @@ impl Acl {
             v6: Tables::build(rules, &demands, &LIMITS).map_err(entangled)?,
             rules: rules.len(),
             identity: Identity::next(),
+            answers: Answers::default(),
         })
+    }
+
+    /// The list whose caches give answers in the place of rules: of each rule one, and `otherwise` where there is no rule.
+    #[must_use]
+    pub fn with_answers(self, answers: impl IntoIterator<Item = Answer>, otherwise: Answer) -> Acl {
+        // One more, so that there is one even without rules.
+        let of: Box<[Answer]> = answers.into_iter().take(self.rules).chain([otherwise]).collect();
+        // What was kept until now is not what is asked for from now on.
+        Acl { answers: Answers { of, otherwise }, identity: Identity::next(), ..self }
     }
 
     /// The first rule that an IPv4 packet matches.
@@ -133,9 +163,9 @@ impl Acl {
         self.v6.classify_batch(keys, rules);
     }
 
-    /// As [`Acl::classify4_batch`], with what was answered lately at hand.
-    pub fn classify4_cached(&self, cache: &mut Cache4, keys: &[Key4], rules: &mut [RuleIndex]) {
-        weir_cpu::dispatch(Cached { tables: &self.v4, identity: self.identity, cache: &mut cache.0, keys, rules });
+    /// The answers for some IPv4 packets, with those that were given lately at hand.
+    pub fn classify4_cached(&self, cache: &mut Cache4, keys: &[Key4], answers: &mut [Answer]) {
+        weir_cpu::dispatch(Cached { tables: &self.v4, list: self, cache: &mut cache.0, keys, answers });
     }
 
     /// Asks only for what was answered lately, in steps.
@@ -144,9 +174,9 @@ impl Acl {
         Asker4::new(cache, self.identity)
     }
 
-    /// As [`Acl::classify6_batch`], with what was answered lately at hand.
-    pub fn classify6_cached(&self, cache: &mut Cache6, keys: &[Key6], rules: &mut [RuleIndex]) {
-        weir_cpu::dispatch(Cached { tables: &self.v6, identity: self.identity, cache: &mut cache.0, keys, rules });
+    /// The answers for some IPv6 packets, with those that were given lately at hand.
+    pub fn classify6_cached(&self, cache: &mut Cache6, keys: &[Key6], answers: &mut [Answer]) {
+        weir_cpu::dispatch(Cached { tables: &self.v6, list: self, cache: &mut cache.0, keys, answers });
     }
 
     /// What the list costs.
@@ -247,10 +277,10 @@ impl<F: Family> weir_cpu::Task for Batch<'_, F> {
 /// A batch with a cache.
 struct Cached<'a, F: Family, const W: usize, const WAYS: usize> {
     tables: &'a Tables<F>,
-    identity: Identity,
+    list: &'a Acl,
     cache: &'a mut Cache<W, WAYS>,
     keys: &'a [F::Key],
-    rules: &'a mut [RuleIndex],
+    answers: &'a mut [Answer],
 }
 
 impl<F: Family<Key: Packed<W>>, const W: usize, const WAYS: usize> weir_cpu::Task for Cached<'_, F, W, WAYS> {
@@ -258,10 +288,13 @@ impl<F: Family<Key: Packed<W>>, const W: usize, const WAYS: usize> weir_cpu::Tas
 
     #[inline(always)]
     fn run(self) {
-        for (keys, rules) in self.keys.chunks(CHUNK).zip(self.rules.chunks_mut(CHUNK)) {
-            let count = keys.len().min(rules.len());
-            let (Some(keys), Some(rules)) = (keys.get(..count), rules.get_mut(..count)) else { return };
-            self.cache.answer::<F>(self.identity, keys, rules, |keys, rules| self.tables.classify_batch(keys, rules));
+        for (keys, answers) in self.keys.chunks(CHUNK).zip(self.answers.chunks_mut(CHUNK)) {
+            let count = keys.len().min(answers.len());
+            let (Some(keys), Some(answers)) = (keys.get(..count), answers.get_mut(..count)) else { return };
+            self.cache.answer::<F>(self.list.identity, keys, answers, |keys, rules| {
+                self.tables.classify_batch(keys, rules);
+                self.list.answers.put(rules);
+            });
         }
     }
 }

@@ -66,13 +66,55 @@ pub struct Key4 {
     pub(crate) words: [u32; 4],
 }
 
-/// The protocols that most packets are of. A table, since a processor cannot foresee which of them is next.
-static USUAL: [bool; 256] = {
-    let mut usual = [false; 256];
-    usual[IpProtocol::TCP.0 as usize] = true;
-    usual[IpProtocol::UDP.0 as usize] = true;
-    usual
-};
+/// The key of a packet of a usual protocol, its octets as they lie in the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wire4 {
+    /// Source and destination, in little-endian order.
+    addresses: u64,
+    /// Both ports likewise, the protocol above.
+    rest: u64,
+}
+
+/// The protocols that most packets are of, bit by bit.
+const USUAL: u64 = 1 << IpProtocol::TCP.0 | 1 << IpProtocol::UDP.0;
+
+impl Wire4 {
+    /// Of source and destination address, protocol, and the four octets behind the header; `None` for any protocol but
+    /// those which most packets are of. Without a choice among these, which a processor could not foresee.
+    #[inline(always)]
+    #[must_use]
+    pub const fn usual(addresses: [u8; 8], protocol: IpProtocol, ports: [u8; 4]) -> Option<Wire4> {
+        let is_usual = (protocol.0 < 64) & (USUAL >> (protocol.0 & 63) & 1 != 0);
+        if is_usual { Some(Wire4::unchecked(addresses, protocol, ports)) } else { None }
+    }
+
+    /// The same of any packet, to ask for what it is not known to have.
+    #[inline(always)]
+    #[must_use]
+    pub const fn unchecked(addresses: [u8; 8], IpProtocol(protocol): IpProtocol, ports: [u8; 4]) -> Wire4 {
+        Wire4 { addresses: u64::from_le_bytes(addresses), rest: pair(u32::from_le_bytes(ports), protocol as u32) }
+    }
+
+    /// Where it goes, as a number.
+    #[inline(always)]
+    #[must_use]
+    pub const fn destination(self) -> u32 {
+        ((self.addresses >> 32) as u32).swap_bytes()
+    }
+
+    /// The words of [`Packed`].
+    #[inline(always)]
+    pub(crate) const fn packed(self) -> [u64; 2] {
+        [self.addresses, self.rest]
+    }
+}
+
+impl From<Wire4> for Key4 {
+    fn from(key: Wire4) -> Key4 {
+        let [source, destination, ports] = [key.addresses, key.addresses >> 32, key.rest].map(|word| (word as u32).swap_bytes());
+        Key4 { words: [source, destination, ports, (key.rest >> 32) as u32] }
+    }
+}
 
 impl Key4 {
     /// A key of these fields.
@@ -81,14 +123,6 @@ impl Key4 {
     pub const fn new(source: u32, destination: u32, protocol: IpProtocol, upper: Upper) -> Key4 {
         let (ports, protocol) = upper.words(protocol);
         Key4 { words: [source, destination, ports, protocol] }
-    }
-
-    /// A key of fields that were read already, `ports` being the four bytes behind the header; `None` for any
-    /// protocol but those which most packets are of.
-    #[inline(always)]
-    #[must_use]
-    pub const fn usual(source: u32, destination: u32, protocol: IpProtocol, ports: u32) -> Option<Key4> {
-        if USUAL[protocol.0 as usize] { Some(Key4 { words: [source, destination, ports, protocol.0 as u32] }) } else { None }
     }
 
     /// Where the packet comes from.
@@ -187,8 +221,9 @@ impl Words for Key6 {
 impl Packed<2> for Key4 {
     #[inline(always)]
     fn packed(&self) -> [u64; 2] {
+        // As octets lie in packets: see `Wire4`.
         let [a, b, c, d] = self.words;
-        [pair(a, b), pair(c, d)]
+        [pair(a.swap_bytes(), b.swap_bytes()), pair(c.swap_bytes(), d)]
     }
 }
 

@@ -34,7 +34,7 @@ mod rule;
 pub mod synthetic;
 mod table;
 
-pub use acl::{Acl, BuildError, Facts, MAX_RULES, NO_RULE, RuleIndex};
-pub use cache::{Asked4, Asker4, Cache4, Cache6};
-pub use key::{Key4, Key6, Upper};
+pub use acl::{Acl, Answer, BuildError, Facts, MAX_RULES, NO_RULE, RuleIndex};
+pub use cache::{Asker4, Cache4, Cache6};
+pub use key::{Key4, Key6, Upper, Wire4};
 pub use rule::{Action, Addresses, Payload, Rule};

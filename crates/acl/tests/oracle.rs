@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use weir_acl::synthetic::{self, Family, Kind, Random};
-use weir_acl::{Acl, Action, Addresses, Cache4, Cache6, Key4, Key6, NO_RULE, Payload, Rule, Upper};
+use weir_acl::{Acl, Action, Addresses, Cache4, Cache6, Key4, Key6, NO_RULE, Payload, Rule, Upper, Wire4};
 use weir_wire::IpProtocol;
 
 fn naive4(rules: &[Rule], key: &Key4) -> Option<u32> {
@@ -173,4 +173,65 @@ fn a_list_that_was_replaced_is_forgotten() {
             assert_eq!(found, [count as u32; 3]);
         }
     }
+}
+
+/// As it lies in a packet.
+fn wire(key: &Key4) -> Option<Wire4> {
+    let Upper::Ports(source, destination) = key.upper() else { return None };
+    let addresses = u64::from(key.source().to_bits()) << 32 | u64::from(key.destination().to_bits());
+    let ports = u32::from(source) << 16 | u32::from(destination);
+    let wire = Wire4::usual(addresses.to_be_bytes(), key.protocol(), ports.to_be_bytes())?;
+    assert_eq!((wire.destination(), Key4::from(wire)), (key.destination().to_bits(), *key));
+    Some(wire)
+}
+
+#[test]
+fn only_the_protocols_of_most_packets_are_usual() {
+    let usual = |protocol: &u8| Wire4::usual([1; 8], IpProtocol(*protocol), [2; 4]).is_some();
+    assert_eq!((0..=255).filter(usual).collect::<Vec<_>>(), [6, 17]);
+}
+
+/// A full cache's worth of flows is remembered whole, full sets included; what a packet's octets ask for is what its key was
+/// answered; and another list of the same rules has answers of its own.
+#[test]
+fn what_was_answered_is_known_in_two_steps() {
+    let rules = synthetic::rules(6, 200, Kind::Access, Family::V4);
+    let acl = Acl::build(&rules).unwrap();
+    let keys: Vec<Key4> = synthetic::keys4(7, &rules, 80_000).into_iter().filter(|key| wire(key).is_some()).take(50_000).collect();
+    let mut cache = Cache4::new(keys.len(), 4);
+    let mut found = vec![0; keys.len()];
+    for _ in 0..2 {
+        acl.classify4_cached(&mut cache, &keys, &mut found);
+    }
+    let known = |acl: &Acl, cache: &mut Cache4| -> Vec<Option<u32>> {
+        let asker = acl.asker4(cache);
+        keys.iter().filter_map(wire).map(|key| asker.known(key, asker.ask(key))).collect()
+    };
+    let answers = known(&acl, &mut cache);
+    assert!(answers.iter().zip(&found).all(|(answer, found)| answer.is_none_or(|answer| answer == *found)));
+    assert!(answers.iter().flatten().count() * 1000 >= keys.len() * 999, "{} of {}", answers.iter().flatten().count(), keys.len());
+    let again = Acl::build(&rules).unwrap();
+    assert!(known(&again, &mut cache).iter().all(Option::is_none));
+}
+
+#[test]
+fn answers_stand_for_rules() {
+    let mut rules = synthetic::rules(8, 300, Kind::Chain, Family::V4);
+    // Without the last one, which is for all, some keys match nothing.
+    rules.pop();
+    let plain = Acl::build(&rules).unwrap();
+    let acl = Acl::build(&rules).unwrap().with_answers((0..rules.len() as u32).map(|rule| 3 * rule + 1), 2);
+    let keys = with_odd4(synthetic::keys4(2, &synthetic::rules(8, 300, Kind::Chain, Family::V4), 500));
+    let wanted: Vec<u32> = keys.iter().map(|key| plain.classify4(key).map_or(2, |rule| 3 * rule + 1)).collect();
+    assert!(wanted.contains(&2));
+    let mut cache = Cache4::new(100, 5);
+    for _ in 0..3 {
+        let mut found = vec![0; keys.len()];
+        acl.classify4_cached(&mut cache, &keys, &mut found);
+        assert_eq!(found, wanted);
+    }
+    // A list without rules has an answer, too.
+    let mut found = [0; 2];
+    Acl::build(&[]).unwrap().with_answers([], 9).classify4_cached(&mut cache, &keys[..2], &mut found);
+    assert_eq!(found, [9; 2]);
 }

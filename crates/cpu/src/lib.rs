@@ -7,14 +7,17 @@
 //! * [`dispatch`]: runs a piece of work compiled for the best instruction set this machine has,
 //!   chosen once at start. The binary itself stays at the x86-64 baseline. [`apart`] does so in a function of its own.
 //! * [`pin_to`]: ties the calling thread to one core.
-//! * [`prefer_hugepages`]: asks for memory to lie on large pages.
+//! * [`prefer_hugepages`]: asks for memory to lie on large pages; [`LargePages`] is memory that does from end to end.
 //! * [`numa`]: which memory is near.
 //!
 //! Everything here is callable from safe code, from any thread, at any time.
 
 #![deny(unsafe_code)]
 
+mod large_pages;
 pub mod numa;
+
+pub use large_pages::LargePages;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};

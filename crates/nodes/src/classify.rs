@@ -8,12 +8,12 @@
 //! The caches are made with the first packet that meets a list, once a worker, so that a router without
 //! lists does not pay for them in memory.
 
-use weir_acl::{Asker4, Cache4, Cache6, Key4, Key6, NO_RULE, RuleIndex, Upper};
+use weir_acl::{Answer, Asker4, Cache4, Cache6, Key4, Key6, Upper, Wire4};
 use weir_buf::{Pkt, VECTOR};
 use weir_wire::{EtherType, EthernetHeader, IpProtocol};
 
 use crate::each;
-use crate::filter::Filter;
+use crate::filter::{Filter, Judgement, Met, Terms};
 
 /// Flows that a worker remembers, in each family.
 const FLOWS: usize = 65_536;
@@ -36,13 +36,13 @@ pub(crate) fn l3_of(frame: &[u8]) -> Option<usize> {
 struct Batch<K> {
     keys: Box<[K; VECTOR]>,
     places: Box<[u8; VECTOR]>,
-    rules: Box<[RuleIndex; VECTOR]>,
+    answers: Box<[Answer; VECTOR]>,
     len: usize,
 }
 
 impl<K: Default + Copy> Batch<K> {
     fn new() -> Batch<K> {
-        Batch { keys: Box::new([K::default(); VECTOR]), places: Box::new([0; VECTOR]), rules: Box::new([NO_RULE; VECTOR]), len: 0 }
+        Batch { keys: Box::new([K::default(); VECTOR]), places: Box::new([0; VECTOR]), answers: Box::new([0; VECTOR]), len: 0 }
     }
 
     #[inline(always)]
@@ -51,18 +51,18 @@ impl<K: Default + Copy> Batch<K> {
         self.len += 1;
     }
 
-    /// Keys and the room for their rules.
+    /// Keys and the room for their answers.
     #[inline(always)]
-    fn asked(&mut self) -> (&[K], &mut [RuleIndex]) {
+    fn asked(&mut self) -> (&[K], &mut [Answer]) {
         let len = self.len.min(VECTOR);
-        (&self.keys[..len], &mut self.rules[..len])
+        (&self.keys[..len], &mut self.answers[..len])
     }
 
-    /// Places and rules.
+    /// Places and what was answered.
     #[inline(always)]
-    fn answers(&self) -> impl Iterator<Item = (usize, RuleIndex)> + '_ {
+    fn judgements(&self) -> impl Iterator<Item = (usize, Judgement)> + '_ {
         let len = self.len.min(VECTOR);
-        self.places[..len].iter().zip(&self.rules[..len]).map(|(&place, &rule)| (place as usize, rule))
+        self.places[..len].iter().zip(&self.answers[..len]).map(|(&place, &answer)| (place as usize, Judgement(answer)))
     }
 }
 
@@ -71,25 +71,40 @@ impl<K: Default + Copy> Batch<K> {
 pub(crate) struct Flows {
     cache: Cache4,
     unknown: Batch<Key4>,
+    met: Met,
 }
 
 impl Flows {
     #[cold]
     pub(crate) fn new(worker: usize) -> Flows {
-        Flows { cache: Cache4::new(FLOWS, seed(worker)), unknown: Batch::new() }
+        Flows { cache: Cache4::new(FLOWS, seed(worker)), unknown: Batch::new(), met: Met::default() }
     }
 
-    /// For a vector's packets: the one to ask, and the packets that it knows nothing of.
-    pub(crate) fn begin(&mut self, filter: &Filter) -> (Asker4<'_>, Unknown<'_>) {
-        self.unknown.len = 0;
-        (filter.list.acl().asker4(&mut self.cache), Unknown(&mut self.unknown))
+    /// For a vector's packets: the one to ask, the packets that it knows nothing of, and which terms they meet.
+    pub(crate) fn begin(&mut self, filter: &Filter) -> (Asker4<'_>, Unknown<'_>, &mut Terms) {
+        let Flows { cache, unknown, met } = self;
+        unknown.len = 0;
+        met.begin();
+        (filter.list.acl().asker4(cache), Unknown(unknown), met.terms())
     }
 
-    /// Asks the list for what was not known: places, keys and rules.
-    pub(crate) fn learn(&mut self, filter: &Filter) -> impl Iterator<Item = (usize, Key4, RuleIndex)> + '_ {
-        let (keys, rules) = self.unknown.asked();
-        filter.list.acl().classify4_cached(&mut self.cache, keys, rules);
-        self.unknown.answers().zip(&*self.unknown.keys).map(|((place, rule), key)| (place, *key, rule))
+    /// Asks the list for what was not known: places, keys and judgements; and which terms the vector met so far.
+    pub(crate) fn learn(&mut self, filter: &Filter) -> (impl Iterator<Item = (usize, Key4, Judgement)> + '_, &mut Terms) {
+        let Flows { cache, unknown, met } = self;
+        let (keys, answers) = unknown.asked();
+        filter.list.acl().classify4_cached(cache, keys, answers);
+        let learned = unknown.judgements().zip(&*unknown.keys).map(|((place, judgement), key)| (place, *key, judgement));
+        (learned, met.terms())
+    }
+
+    /// Whether there is anything that was not known.
+    pub(crate) fn has_unknown(&self) -> bool {
+        self.unknown.len > 0
+    }
+
+    /// The terms that the vector's packets met.
+    pub(crate) fn met(&self) -> &Met {
+        &self.met
     }
 }
 
@@ -97,14 +112,15 @@ impl Flows {
 pub(crate) struct Unknown<'a>(&'a mut Batch<Key4>);
 
 impl Unknown<'_> {
-    #[inline(never)]
-    pub(crate) fn note(&mut self, place: usize, key: Key4) {
-        self.0.push(key, place);
+    #[inline(always)]
+    pub(crate) fn note(&mut self, place: usize, key: Wire4) {
+        note(self.0, place, key);
     }
+}
 
-    pub(crate) fn any(&self) -> bool {
-        self.0.len > 0
-    }
+#[inline(never)]
+fn note(unknown: &mut Batch<Key4>, place: usize, key: Wire4) {
+    unknown.push(key.into(), place);
 }
 
 /// A node's room to classify vectors in.
@@ -140,23 +156,24 @@ impl Classifier {
         });
         let (cache4, cache6) = caches.get_or_insert_with(|| new_caches(worker));
         if four.len > 0 {
-            let (keys, rules) = four.asked();
-            filter.list.acl().classify4_cached(cache4, keys, rules);
+            let (keys, answers) = four.asked();
+            filter.list.acl().classify4_cached(cache4, keys, answers);
         }
         if six.len > 0 {
-            let (keys, rules) = six.asked();
-            filter.list.acl().classify6_cached(cache6, keys, rules);
+            let (keys, answers) = six.asked();
+            filter.list.acl().classify6_cached(cache6, keys, answers);
         }
-        for (place, rule) in four.answers() {
+        for (place, judgement) in four.judgements() {
             let bytes = packets.get(place).map_or(0, Pkt::total_len);
-            permitted[place % VECTOR] = filter.settle(worker, rule, bytes);
+            permitted[place % VECTOR] = filter.settle(worker, judgement, bytes);
         }
-        for (key, (place, rule)) in six.keys.iter().zip(six.answers()) {
-            if rule == NO_RULE && is_discovery(key) && packets.get(place).is_some_and(|packet| came_by_no_router(packet, &l3)) {
+        for (key, (place, judgement)) in six.keys.iter().zip(six.judgements()) {
+            let discovers = filter.list.is_of_nothing(judgement) && is_discovery(key);
+            if discovers && packets.get(place).is_some_and(|packet| came_by_no_router(packet, &l3)) {
                 continue;
             }
             let bytes = packets.get(place).map_or(0, Pkt::total_len);
-            permitted[place % VECTOR] = filter.settle(worker, rule, bytes);
+            permitted[place % VECTOR] = filter.settle(worker, judgement, bytes);
         }
         &permitted[..count]
     }

@@ -47,23 +47,27 @@ pub(crate) fn work(packets: &mut [Pkt], work: &mut impl Work) {
     }
 }
 
-/// As [`work`], in a function of its own: whatever else a node's function does costs its loops registers.
+/// As [`work`], in a function of its own: whatever else a node's function does costs its loops registers. The work comes back
+/// as it is then. It is moved and not lent, so that what it knows can be in registers: as long as none of it is lent to a
+/// function that is not inlined.
 #[inline(always)]
-pub(crate) fn work_apart(packets: &mut [Pkt], work: &mut impl Work) {
-    weir_cpu::apart(Apart { packets, work });
+pub(crate) fn work_apart<W: Work>(packets: &mut [Pkt], work: W) -> W {
+    weir_cpu::apart(Apart { packets, work })
 }
 
 struct Apart<'a, W> {
     packets: &'a mut [Pkt],
-    work: &'a mut W,
+    work: W,
 }
 
 impl<W: Work> weir_cpu::Task for Apart<'_, W> {
-    type Output = ();
+    type Output = W;
 
     #[inline(always)]
-    fn run(self) {
-        work(self.packets, self.work);
+    fn run(self) -> W {
+        let mut moved = self.work;
+        work(self.packets, &mut moved);
+        moved
     }
 }
 
@@ -82,21 +86,23 @@ pub(crate) trait Foresight {
 
 /// As [`work_apart`].
 #[inline(always)]
-pub(crate) fn foreseen<F: Foresight>(packets: &mut [Pkt], work: &mut F) {
-    weir_cpu::apart(Foreseen { packets, work });
+pub(crate) fn foreseen<F: Foresight>(packets: &mut [Pkt], work: F) -> F {
+    weir_cpu::apart(Foreseen { packets, work })
 }
 
 struct Foreseen<'a, F> {
     packets: &'a mut [Pkt],
-    work: &'a mut F,
+    work: F,
 }
 
 impl<F: Foresight> weir_cpu::Task for Foreseen<'_, F> {
-    type Output = ();
+    type Output = F;
 
     #[inline(always)]
-    fn run(self) {
-        run_foreseen(self.packets, self.work);
+    fn run(self) -> F {
+        let mut moved = self.work;
+        run_foreseen(self.packets, &mut moved);
+        moved
     }
 }
 
@@ -107,17 +113,13 @@ fn run_foreseen<F: Foresight>(packets: &mut [Pkt], work: &mut F) {
     for (asked, packet) in asked.iter_mut().zip(&*packets) {
         *asked = work.ask(packet);
     }
-    for place in 0..packets.len() {
+    let count = packets.len();
+    for place in 0..count {
         let now = asked[place % EARLY];
-        if let Some(soon) = packets.get(place + EARLY) {
-            asked[place % EARLY] = work.ask(soon);
-        }
-        if let Some(later) = packets.get(place + EARLY + AHEAD) {
-            later.prefetch();
-        }
-        if let Some(packet) = packets.get_mut(place) {
-            work.one(place, packet, now);
-        }
+        // Near the end the last packet is asked for again and again: that costs less than to look whether there is one.
+        asked[place % EARLY] = work.ask(&packets[(place + EARLY).min(count - 1)]);
+        packets[(place + EARLY + AHEAD).min(count - 1)].prefetch();
+        work.one(place, &mut packets[place], now);
     }
 }
 

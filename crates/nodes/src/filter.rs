@@ -7,34 +7,38 @@
 
 use std::sync::Arc;
 
-use weir_acl::{Acl, Action, RuleIndex};
+use weir_acl::{Acl, Action, Answer};
+use weir_buf::VECTOR;
 use weir_ring::counter::Counter;
 
 /// A list, or several one after the other, ready to be asked.
 pub struct FilterList {
-    /// The classifier.
+    /// The classifier, whose answers are judgements.
     acl: Acl,
-    /// The judgement of each rule.
-    rules: Box<[Judgement]>,
     terms: usize,
 }
 
 /// A rule's term, the lowest bit saying whether it permits.
-#[derive(Clone, Copy)]
-struct Judgement(u32);
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Judgement(pub(crate) Answer);
 
 impl Judgement {
     fn new(term: usize, action: Action) -> Judgement {
         Judgement((term as u32) << 1 | u32::from(action == Action::Permit))
     }
 
+    /// What no term matches is denied, and counted behind the last term.
+    const fn of_nothing(terms: usize) -> Judgement {
+        Judgement((terms as u32) << 1)
+    }
+
     #[inline(always)]
-    fn term(self) -> usize {
+    pub(crate) fn term(self) -> usize {
         self.0 as usize >> 1
     }
 
     #[inline(always)]
-    fn permits(self) -> bool {
+    pub(crate) fn permits(self) -> bool {
         self.0 & 1 != 0
     }
 }
@@ -47,11 +51,12 @@ impl FilterList {
     pub fn build(terms: impl IntoIterator<Item = (Action, Vec<weir_acl::Rule>)>) -> Result<FilterList, weir_acl::BuildError> {
         let (mut rules, mut judgements, mut count) = (Vec::new(), Vec::new(), 0);
         for (action, of_term) in terms {
-            judgements.extend(std::iter::repeat_n(Judgement::new(count, action), of_term.len()));
+            judgements.extend(std::iter::repeat_n(Judgement::new(count, action).0, of_term.len()));
             rules.extend(of_term);
             count += 1;
         }
-        Ok(FilterList { acl: Acl::build(&rules)?, rules: judgements.into(), terms: count })
+        let acl = Acl::build(&rules)?.with_answers(judgements, Judgement::of_nothing(count).0);
+        Ok(FilterList { acl, terms: count })
     }
 
     /// How many terms there are.
@@ -71,11 +76,10 @@ impl FilterList {
         &self.acl
     }
 
-    /// What a rule says, or the lack of one: what no term matches is denied, and counted behind the last term.
+    /// Whether this is the judgement of what no term matches.
     #[inline(always)]
-    fn judge(&self, rule: RuleIndex) -> Judgement {
-        // No list has a rule of the number that says that there is none.
-        self.rules.get(rule as usize).copied().unwrap_or(Judgement((self.terms as u32) << 1))
+    pub(crate) fn is_of_nothing(&self, judgement: Judgement) -> bool {
+        judgement == Judgement::of_nothing(self.terms)
     }
 }
 
@@ -133,33 +137,61 @@ pub struct Filter {
 impl Filter {
     /// Counts a packet that met a rule; whether it may go on.
     #[inline(always)]
-    pub(crate) fn settle(&self, worker: usize, rule: RuleIndex, bytes: usize) -> bool {
-        let judgement = self.list.judge(rule);
-        if let Some(hits) = self.counters.0.get(worker).and_then(|block| block.get(judgement.term())) {
+    pub(crate) fn settle(&self, worker: usize, judgement: Judgement, bytes: usize) -> bool {
+        if let Some(hits) = self.hits(worker).get(judgement.term()) {
             hits.count(bytes);
         }
         judgement.permits()
     }
 
-    /// The same for many packets of one worker, which are counted if they could go on.
+    /// What the terms met in a worker.
     #[inline(always)]
-    pub(crate) fn at(&self, worker: usize) -> Judge<'_> {
-        Judge { list: &self.list, hits: self.counters.0.get(worker).map_or(&[], |block| block) }
+    pub(crate) fn hits(&self, worker: usize) -> &[Hits] {
+        self.counters.0.get(worker).map_or(&[], |block| block)
     }
 }
 
-/// A filter as one worker asks it.
-#[derive(Clone, Copy)]
-pub(crate) struct Judge<'a> {
-    list: &'a FilterList,
-    hits: &'a [Hits],
+/// The terms that the packets of a vector met, counted when the vector is over: a packet would wait for its term's line of
+/// memory, but many waits at once take no longer than one.
+pub(crate) struct Met(Box<Terms>);
+
+/// Of each packet of a vector its term, and its bytes above that.
+pub(crate) type Terms = [u64; VECTOR];
+
+/// What is noted of a packet.
+#[inline(always)]
+pub(crate) fn term_met(judgement: Judgement, bytes: usize) -> u64 {
+    judgement.term() as u64 | (bytes as u64) << 32
 }
 
-impl<'a> Judge<'a> {
-    /// Where a packet is to be counted that met a rule, if it may go on.
+impl Default for Met {
+    fn default() -> Met {
+        Met(Box::new([Met::NONE; VECTOR]))
+    }
+}
+
+impl Met {
+    /// No list has so many terms.
+    const NONE: u64 = u32::MAX as u64;
+
+    /// For the packets of the next vector.
+    pub(crate) fn begin(&mut self) {
+        self.0.fill(Met::NONE);
+    }
+
+    /// Where they are noted.
     #[inline(always)]
-    pub(crate) fn permits(self, rule: RuleIndex) -> Option<&'a Hits> {
-        let judgement = self.list.judge(rule);
-        if judgement.permits() { self.hits.get(judgement.term()) } else { None }
+    pub(crate) fn terms(&mut self) -> &mut Terms {
+        &mut self.0
+    }
+
+    /// Counts.
+    #[inline(never)]
+    pub(crate) fn count(&self, packets: usize, hits: &[Hits]) {
+        for met in self.0.iter().take(packets) {
+            if let Some(hits) = hits.get(*met as u32 as usize) {
+                hits.count((met >> 32) as usize);
+            }
+        }
     }
 }

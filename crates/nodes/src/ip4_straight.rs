@@ -6,7 +6,7 @@
 //! turns (`each::staged`), so that some are examined and some rewritten while others' entries come. It takes a packet only if every rule is met;
 //! otherwise the packet is unchanged and goes its way through the nodes, which find out what is odd.
 
-use weir_acl::Key4;
+use weir_acl::Wire4;
 use weir_buf::Pkt;
 use weir_fib::{Labelled, LargeFib4, NexthopView, SmallFib4};
 use weir_port::interface::{Feature, Features};
@@ -39,6 +39,8 @@ pub(crate) struct Straight<'a> {
 
 /// Bytes of both ports.
 const PORTS: usize = 4;
+/// Bytes up to their end.
+const KEYED: usize = PLAIN + PORTS;
 
 /// Where a fragment belongs (RFC 791 section 3.1), in little-endian order.
 const FRAGMENT_OFFSET: u64 = 0xff1f;
@@ -58,13 +60,17 @@ pub(crate) struct Plain {
 
 /// A table in which packets are looked up in two steps.
 pub(crate) trait Table: Copy {
+    /// What is known between them.
+    type Between: Copy + Default;
     /// Asks memory for what the second step needs.
-    fn first(self, destination: u32) -> u32;
+    fn first(self, destination: u32) -> Self::Between;
     /// Told what the first gave; the group.
-    fn last(self, destination: u32, first: u32) -> u32;
+    fn last(self, destination: u32, first: Self::Between) -> u32;
 }
 
 impl Table for LargeFib4<'_> {
+    type Between = u32;
+
     #[inline(always)]
     fn first(self, destination: u32) -> u32 {
         LargeFib4::first(self, destination)
@@ -76,15 +82,17 @@ impl Table for LargeFib4<'_> {
     }
 }
 
-/// It is in the cache: one step does.
+/// It is in the cache, if not in the nearest: one step does, once the root's line is there.
 impl Table for SmallFib4<'_> {
+    type Between = ();
+
     #[inline(always)]
-    fn first(self, _destination: u32) -> u32 {
-        0
+    fn first(self, destination: u32) {
+        self.announce(destination);
     }
 
     #[inline(always)]
-    fn last(self, destination: u32, _first: u32) -> u32 {
+    fn last(self, destination: u32, (): ()) -> u32 {
         self.lookup(destination)
     }
 }
@@ -93,8 +101,8 @@ impl Table for SmallFib4<'_> {
 /// plain packet has.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Way {
-    pub(crate) destination: u32,
-    pub(crate) first: u32,
+    destination: u32,
+    first: u32,
 }
 
 impl<'a> Straight<'a> {
@@ -137,25 +145,35 @@ impl<'a> Straight<'a> {
 
     /// … and at last. What was examined is right still.
     #[inline(always)]
-    pub(crate) fn last<const LABELS: bool>(self, fib: impl Table, way: Way, packet: &mut Pkt) -> Option<u32> {
+    pub(crate) fn last<const LABELS: bool>(self, fib: LargeFib4<'_>, way: Way, packet: &mut Pkt) -> Option<u32> {
         if way.destination == 0 {
             return None;
         }
+        self.leave::<LABELS>(fib.last(way.destination, way.first), bytes(packet), packet)
+    }
+
+    /// A packet that was examined, of `whole` bytes, to the group that it was found to go to.
+    #[inline(always)]
+    pub(crate) fn leave<const LABELS: bool>(self, group: u32, whole: usize, packet: &mut Pkt) -> Option<u32> {
         let len = packet.len();
         let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
-        let (whole, hops) = (whole(word(frame, ETHERNET)), word(frame, ETHERNET + 8) as u32);
-        let group = fib.last(way.destination, way.first);
+        let hops = word(frame, ETHERNET + 8) as u32;
         let Some(adjacency) = self.nexthops.only_neighbor(group) else { return self.push::<LABELS>(packet, group, whole) };
         let interface = ip4_rewrite::head(adjacency, whole, hops, frame)?;
         Some(leave(packet, len, whole, interface))
     }
 
-    /// Whether a packet is plain and has what [`key`] takes for its ports: it is no later fragment, and does not end before.
+    /// What access lists ask of a packet, and its bytes without what Ethernet padded, if it is plain and of a usual protocol, no later
+    /// fragment, and does not end before its ports.
     #[inline(always)]
-    pub(crate) fn is_keyed(self, packet: &Pkt) -> bool {
-        let Some(frame) = packet.data().first_chunk::<PLAIN>() else { return false };
-        let plain = self.examine(frame, packet.len(), packet.is_chained());
-        plain.is_some_and(|plain| (plain.whole >= PLAIN + PORTS) & (word(frame, ETHERNET) >> 48 & FRAGMENT_OFFSET == 0))
+    pub(crate) fn keyed(self, packet: &Pkt) -> Option<(Wire4, usize)> {
+        let frame = packet.data().first_chunk::<KEYED>()?;
+        let (addresses, protocol, ports) = key_fields(frame);
+        let frame = frame.first_chunk::<PLAIN>()?;
+        let plain = self.examine(frame, packet.len(), packet.is_chained())?;
+        let is_first = word(frame, ETHERNET) >> 48 & FRAGMENT_OFFSET == 0;
+        let key = Wire4::usual(addresses, protocol, ports)?;
+        ((plain.whole >= KEYED) & is_first).then_some((key, plain.whole))
     }
 
     #[inline(always)]
@@ -250,12 +268,21 @@ pub(crate) fn leave(packet: &mut Pkt, len: usize, whole: usize, interface: u32) 
     interface
 }
 
-/// What access lists ask of a packet, if it is plain and of a usual protocol.
+/// What access lists ask of a packet that is plain and of a usual protocol; of others anything.
 #[inline(always)]
-pub(crate) fn key(packet: &Pkt) -> Option<Key4> {
-    let frame = packet.data().first_chunk::<{ PLAIN + PORTS }>()?;
-    let number = |at: usize| frame.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_be_bytes(*bytes));
-    Key4::usual(number(PLAIN - 8), number(PLAIN - 4), IpProtocol(frame[PLAIN - 11]), number(PLAIN))
+pub(crate) fn key(packet: &Pkt) -> Option<Wire4> {
+    let (addresses, protocol, ports) = key_fields(packet.data().first_chunk()?);
+    Some(Wire4::unchecked(addresses, protocol, ports))
+}
+
+#[inline(always)]
+fn key_fields(frame: &[u8; KEYED]) -> ([u8; 8], IpProtocol, [u8; PORTS]) {
+    let bytes = |at: usize| frame.get(at..).and_then(|rest| rest.first_chunk());
+    (
+        bytes(PLAIN - 8).map_or([0; 8], |addresses| *addresses),
+        IpProtocol(frame[PLAIN - 11]),
+        frame.last_chunk().map_or([0; PORTS], |ports| *ports),
+    )
 }
 
 /// Bytes of a plain packet's frame without what Ethernet padded.

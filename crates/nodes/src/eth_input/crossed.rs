@@ -174,8 +174,7 @@ pub(super) fn crossed(
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
     verdicts.fill(Verdict::OUT);
-    let mut pass = Crossed { crossings, sorter, exits: Exits::default(), others: 0, verdicts };
-    each::work_apart(packets, &mut pass);
+    let pass = each::work_apart(packets, Crossed { crossings, sorter, exits: Exits::default(), others: 0, verdicts });
     cx.did_for(SUB_INTERFACE_OUTPUT, packets.len() - pass.others);
     let (census, bytes) = (pass.sorter.finish(), pass.crossings.finish());
     (pass.exits.outcome(), Census { bytes: census.bytes + bytes, ..census })

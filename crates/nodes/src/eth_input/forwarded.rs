@@ -56,15 +56,20 @@ fn pass<const LABELS: bool>(
     odd: &mut Census,
     verdicts: &mut [Verdict],
 ) -> Left {
-    let mut left = Left::default();
+    let left = Left::default();
     match fib.small() {
-        Some(fib) if LABELS => each::work_apart(packets, &mut Small4::<true> { straight, fib, interface, left: &mut left, odd, verdicts }),
-        Some(fib) => each::work(packets, &mut Small4::<false> { straight, fib, interface, left: &mut left, odd, verdicts }),
+        Some(fib) if LABELS => each::work_apart(packets, Small4::<true> { straight, fib, interface, left, odd, verdicts }).left,
+        Some(fib) => {
+            let mut pass = Small4::<false> { straight, fib, interface, left, odd, verdicts };
+            each::work(packets, &mut pass);
+            pass.left
+        }
         None => {
-            each::staged(packets, &mut Steps4::<LABELS> { straight, fib: fib.large(), interface, left: &mut left, odd, verdicts });
+            let mut steps = Steps4::<LABELS> { straight, fib: fib.large(), interface, left, odd, verdicts };
+            each::staged(packets, &mut steps);
+            steps.left
         }
     }
-    left
 }
 
 /// The pass by a small table.
@@ -72,7 +77,7 @@ struct Small4<'a, const LABELS: bool> {
     straight: Straight<'a>,
     fib: SmallFib4<'a>,
     interface: &'a Interface,
-    left: &'a mut Left,
+    left: Left,
     odd: &'a mut Census,
     verdicts: &'a mut [Verdict],
 }
@@ -90,7 +95,7 @@ struct Steps4<'a, const LABELS: bool> {
     straight: Straight<'a>,
     fib: LargeFib4<'a>,
     interface: &'a Interface,
-    left: &'a mut Left,
+    left: Left,
     odd: &'a mut Census,
     verdicts: &'a mut [Verdict],
 }

@@ -31,9 +31,8 @@ pub(super) fn labelled(cx: &mut Cx<'_, Tables>, interface: &Interface, packets: 
     }
     verdicts.fill(Verdict::OUT);
     let straight = MplsStraight::of(cx, interface);
-    let mut pass = Labelled { station, straight, interface, left: Left::default(), odd: &mut odd, verdicts };
-    each::work_apart(packets, &mut pass);
-    let Labelled { straight, left, .. } = pass;
+    let pass = Labelled { station, straight, interface, left: Left::default(), odd: &mut odd, verdicts };
+    let Labelled { straight, left, .. } = each::work_apart(packets, pass);
     cx.did_for(MPLS_LOOKUP, packets.len() - left.stayed);
     cx.did_for(IP4_LOOKUP, straight.popped);
     cx.did_for(PSEUDOWIRE_INPUT, straight.finish());
