@@ -12,10 +12,9 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use weir_buf::VECTOR;
 use weir_flowfmt::ipfix::Version;
-use weir_ring::spsc::slots::Reader;
 use weir_telemetry::exporter::{CollectorConfig, Epoch, Exporter, ExporterConfig, FlowSource, Knows, Named, RecordSet, Transport};
 use weir_telemetry::flows::key::{Kind, Parts};
-use weir_telemetry::flows::{Facts, FlowRecord, Key, Observation, Selection, Settings, Table};
+use weir_telemetry::flows::{Facts, Key, Observation, Records, Selection, Settings, Table};
 use weir_telemetry::meter::MeterPlan;
 
 use crate::cases::ip4;
@@ -170,7 +169,7 @@ fn frames(flows: u64) -> Frames {
 /// How long the reader rests, as the exporter does.
 const REST: Duration = Duration::from_millis(1);
 
-fn drain(mut ring: Reader<FlowRecord>, stop: &AtomicBool, taken: &AtomicU64) {
+fn drain(mut ring: Records, stop: &AtomicBool, taken: &AtomicU64) {
     loop {
         let ended = stop.load(Ordering::Acquire);
         let mut count = 0;

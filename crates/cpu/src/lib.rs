@@ -3,7 +3,7 @@
 //! * [`tsc`] and [`tsc_hz`]: the clock everything on the hot side is measured in.
 //! * [`prefetch`], [`prefetch_write`]: hints that a line will be used soon; they can neither fault nor
 //!   change anything.
-//! * [`less_than`]: a number compared with sixteen others at once.
+//! * [`less_than`], [`equal`], [`stretch`]: numbers compared several at once.
 //! * [`dispatch`]: runs a piece of work compiled for the best instruction set this machine has,
 //!   chosen once at start. The binary itself stays at the x86-64 baseline. [`apart`] does so in a function of its own.
 //! * [`pin_to`]: ties the calling thread to one core.
@@ -131,6 +131,56 @@ pub fn less_than(words: &[AtomicU32; 16], than: i32) -> u32 {
     }
     #[cfg(not(target_arch = "x86_64"))]
     words.iter().enumerate().fold(0, |bits, (n, word)| bits | u32::from(word.load(Ordering::Relaxed).cast_signed() < than) << n)
+}
+
+/// The first of eight words that equals `wanted`; at least 8 if there is none.
+#[inline(always)]
+#[must_use]
+pub fn first_equal(words: &[u16; 8], wanted: u16) -> usize {
+    equal(words, wanted).trailing_zeros() as usize / 2
+}
+
+/// Which of eight words equal `wanted`: the bits `2n` and `2n + 1` tell of word `n`.
+#[inline(always)]
+#[must_use]
+pub fn equal(words: &[u16; 8], wanted: u16) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_mm_cmpeq_epi16, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi16};
+        #[expect(unsafe_code, reason = "loads by address, and arithmetic that every x86-64 has but older versions of Rust call unsafe")]
+        // SAFETY: the sixteen bytes are those of `words`; SSE2 is part of x86-64.
+        unsafe {
+            let words = _mm_loadu_si128(std::ptr::from_ref(words).cast());
+            _mm_movemask_epi8(_mm_cmpeq_epi16(words, _mm_set1_epi16(wanted.cast_signed()))) as u32
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    words.iter().enumerate().fold(0, |bits, (n, word)| bits | if *word == wanted { 3 << (2 * n) } else { 0 })
+}
+
+/// Two signed words each: the lower ones of `lowest` and `both`, and the higher ones of `highest` and `both`.
+#[inline(always)]
+#[must_use]
+pub fn stretch(lowest: u32, highest: u32, both: u32) -> (u32, u32) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_mm_cvtsi32_si128, _mm_cvtsi128_si32, _mm_max_epi16, _mm_min_epi16};
+        #[expect(unsafe_code, reason = "arithmetic that every x86-64 has, but stable Rust calls unsafe in older versions only")]
+        // SAFETY: SSE2 is part of x86-64; these instructions work on registers.
+        unsafe {
+            let vector = |words: u32| _mm_cvtsi32_si128(words.cast_signed());
+            let lower = _mm_min_epi16(vector(lowest), vector(both));
+            let higher = _mm_max_epi16(vector(highest), vector(both));
+            (_mm_cvtsi128_si32(lower).cast_unsigned(), _mm_cvtsi128_si32(higher).cast_unsigned())
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let words = |both: u32| [both as u16 as i16, (both >> 16) as u16 as i16];
+        let whole = |[low, high]: [i16; 2]| u32::from(low as u16) | u32::from(high as u16) << 16;
+        let ([a, b], [c, d], [e, f]) = (words(lowest), words(highest), words(both));
+        (whole([a.min(e), b.min(f)]), whole([c.max(e), d.max(f)]))
+    }
 }
 
 /// Bytes of a large page, and what memory has to begin at to lie on such pages whole.
@@ -373,6 +423,23 @@ mod tests {
             let bits = words.iter().rev().fold(0, |bits, word| bits << 1 | u32::from(word.load(Ordering::Relaxed).cast_signed() < than));
             assert_eq!(less_than(&words, than), bits, "{than}");
         }
+    }
+
+    #[test]
+    fn words_are_compared_for_being_equal() {
+        let words = [0, 7, 0xffff, 7, 0x8000, 1, 7, 0x7fff];
+        for wanted in [0, 1, 2, 7, 0x7fff, 0x8000, 0xffff] {
+            let bits = words.iter().rev().fold(0, |bits, word| bits << 2 | if *word == wanted { 3 } else { 0 });
+            assert_eq!(equal(&words, wanted), bits, "{wanted}");
+            assert_eq!(first_equal(&words, wanted).min(8), words.iter().position(|word| *word == wanted).unwrap_or(8), "{wanted}");
+        }
+    }
+
+    #[test]
+    fn words_are_stretched() {
+        let whole = |low: i16, high: i16| u32::from(low.cast_unsigned()) | u32::from(high.cast_unsigned()) << 16;
+        assert_eq!(stretch(whole(5, -5), whole(5, -5), whole(7, -7)), (whole(5, -7), whole(7, -5)));
+        assert_eq!(stretch(whole(i16::MIN, 1), whole(i16::MAX, 1), whole(0, 1)), (whole(i16::MIN, 1), whole(i16::MAX, 1)));
     }
 
     #[test]

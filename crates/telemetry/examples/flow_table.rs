@@ -5,7 +5,7 @@
 //! is not counted.
 
 use weir_telemetry::flows::key::{Kind, Parts};
-use weir_telemetry::flows::{Facts, Key, Observation, Settings, Table, VECTOR};
+use weir_telemetry::flows::{Addresses, Facts, Key, Observation, Reading, Settings, Table, VECTOR};
 use weir_telemetry::random::Random;
 
 /// Packets of a round.
@@ -29,9 +29,10 @@ fn told(mut clocks: Vec<f64>) -> String {
 fn round(table: &mut Table, mut next: impl FnMut() -> Observation, mut after: impl FnMut()) -> f64 {
     let mut sum = 0;
     for _ in 0..ROUND / VECTOR {
-        let packets: Vec<Observation> = (0..VECTOR).map(|_| next()).collect();
+        let mut packets: Vec<Reading> = (0..VECTOR).map(|_| Reading::new(&next(), table.secret()).0).collect();
         let start = weir_cpu::tsc();
-        table.meter(1, &packets, |_| Facts::default());
+        table.find(&mut packets);
+        table.count(1, &packets, &[Addresses::default(); VECTOR], |_| Facts::default());
         sum += weir_cpu::tsc() - start;
         after();
     }

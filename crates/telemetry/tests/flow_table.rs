@@ -4,10 +4,9 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use weir_ring::spsc::slots::Reader;
 use weir_telemetry::flows::key::{Kind, Parts};
 use weir_telemetry::flows::record::{FIN, RST, SYN};
-use weir_telemetry::flows::{EndReason, Facts, FlowRecord, Key, Observation, Settings, Table, VECTOR};
+use weir_telemetry::flows::{EndReason, Facts, FlowRecord, Key, Observation, Records, Settings, Table, VECTOR};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -34,7 +33,7 @@ fn none(_: usize) -> Facts {
     Facts::default()
 }
 
-fn drain(reader: &mut Reader<FlowRecord>) -> Vec<FlowRecord> {
+fn drain(reader: &mut Records) -> Vec<FlowRecord> {
     std::iter::from_fn(|| reader.pop_with(|record| *record)).collect()
 }
 
@@ -260,7 +259,7 @@ proptest! {
         let (mut table, mut reader) = Table::new(settings(512, 256), seed);
         let (mut now, mut sent, mut got) = (SECOND, HashMap::<Key, (u64, u64)>::new(), HashMap::<Key, (u64, u64)>::new());
         let mut exported = (0, 0);
-        let mut take = |reader: &mut Reader<FlowRecord>, got: &mut HashMap<Key, (u64, u64)>| {
+        let mut take = |reader: &mut Records, got: &mut HashMap<Key, (u64, u64)>| {
             for record in drain(reader) {
                 let sums = record.sums;
                 assert!(sums.packets > 0 && sums.first <= sums.last && sums.shortest <= sums.longest);

@@ -9,9 +9,8 @@ use std::sync::Arc;
 use common::{Plain, filled};
 use weir_buf::{Flags, Hugepages, Pkt, Pool, PoolConfig};
 use weir_graph::{DropReason, Look, Marks, Point, Tap, Whither};
-use weir_ring::spsc::slots::Reader;
 use weir_telemetry::exporter::RecordSet;
-use weir_telemetry::flows::{FlowRecord, Selection, Settings, Table};
+use weir_telemetry::flows::{Records, Selection, Settings, Table};
 use weir_telemetry::forwarding_status;
 use weir_telemetry::meter::{Meter, MeterControl, MeterPlan, MeterSettings};
 use weir_telemetry::random::Random;
@@ -23,7 +22,7 @@ const FOR_US: u8 = 195;
 struct Rig {
     meter: Meter,
     control: MeterControl,
-    ring: Reader<FlowRecord>,
+    ring: Records,
     now: u64,
     counts: Arc<weir_ring::Padded<weir_telemetry::flows::Counts>>,
 }

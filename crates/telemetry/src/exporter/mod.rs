@@ -31,12 +31,11 @@ use std::time::Duration;
 
 use weir_flowfmt::ipfix::Version;
 use weir_ring::Padded;
-use weir_ring::spsc::slots::Reader;
 
 pub use fields::{Epoch, RecordSet, RecordSets};
 pub use run::Exporter;
 
-use crate::flows::{Counts, FlowRecord};
+use crate::flows::{Counts, FlowRecord, Records};
 
 /// How a collector is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,7 +139,7 @@ impl Complete for Nothing {
 #[derive(Debug)]
 pub struct FlowSource {
     /// Where records come out.
-    pub ring: Reader<FlowRecord>,
+    pub ring: Records,
     /// What the table counts.
     pub counts: Arc<Padded<Counts>>,
 }

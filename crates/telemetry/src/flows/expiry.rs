@@ -12,6 +12,7 @@
 
 use weir_cpu::prefetch_write;
 
+use super::key::Short;
 use super::record::{EndReason, Hot};
 use super::table::{Table, VECTOR};
 
@@ -26,6 +27,8 @@ const MOST_PLACES: usize = 16_384;
 const MOST_LEAVE: usize = 256;
 /// Places among which one is chosen to make room.
 const CHOICE: usize = 16;
+/// So many flows before its turn a bucket is asked for, and twice as many a record.
+const EARLY: usize = 10;
 /// Slots that are asked for before they are written.
 const AHEAD: usize = 6;
 /// So often those that had packets are let stay.
@@ -83,9 +86,10 @@ impl Table {
 
     /// Lets the flows go that are over: as many as a turn may, the rest in the next ones. Whether there is more to do now.
     pub fn expire(&mut self, now: u64) -> bool {
-        self.clock.now = self.clock.now.max(now);
+        self.set_clock(now);
         let walked = now.saturating_sub(self.clock.walked).min(PASS);
-        let quota = (u128::from(walked) * self.fresh as u128 / u128::from(PASS)) as usize;
+        // Less than 2^29 nanoseconds by less than 2^31 places.
+        let quota = (walked * self.fresh as u64 / PASS) as usize;
         if quota == 0 && walked < PASS {
             return false;
         }
@@ -172,19 +176,24 @@ impl Table {
         from + earliest.map_or(0, |(place, _)| place)
     }
 
-    /// Flows leave, if they may: their records are asked for first, then their buckets, so that the waits overlap.
+    /// Flows leave, if they may: the record of one that comes later is asked for, then its bucket, so that the waits overlap;
+    /// and one after the other, since a processor that has too many lines to wait for forgets the rest.
     fn leave(&mut self, now: u64, leaving: &Leaving, why: Why) {
         let places = leaving.places();
-        for &place in places {
-            prefetch_write(std::ptr::from_ref(&self.hot[place as usize]).cast());
-            let cold = std::ptr::from_ref(&self.cold[place as usize]).cast::<u8>();
-            prefetch_write(cold);
-            prefetch_write(cold.wrapping_add(64));
-        }
-        for &place in places {
-            self.index.fetch(self.cold[place as usize].hash);
-        }
-        for &place in places {
+        let record = |table: &Table, place: u32| {
+            prefetch_write(std::ptr::from_ref(&table.hot[place as usize]).cast());
+            prefetch_write(std::ptr::from_ref(&table.facts[place as usize]).cast());
+        };
+        let bucket = |table: &Table, place: u32| table.index.fetch(table.secret.hash(&table.hot[place as usize].short));
+        places.iter().take(2 * EARLY).for_each(|place| record(self, *place));
+        places.iter().take(EARLY).for_each(|place| bucket(self, *place));
+        for (number, &place) in places.iter().enumerate() {
+            if let Some(later) = places.get(number + 2 * EARLY) {
+                record(self, *later);
+            }
+            if let Some(later) = places.get(number + EARLY) {
+                bucket(self, *later);
+            }
             self.leave_if(now, place as usize, why);
         }
     }
@@ -219,29 +228,30 @@ impl Table {
     pub(super) fn export(&mut self, place: usize, reason: EndReason) -> bool {
         // The slots were the reader's last: asked for early.
         let slot = self.ring.address(AHEAD).cast::<u8>();
-        (0..3).for_each(|line| prefetch_write(slot.wrapping_add(64 * line)));
-        let (hot, cold) = (&self.hot[place], &self.cold[place]);
-        let sums = hot.sums(self.clock.now, reason);
-        let written = self.ring.push_with(|slot| (slot.key, slot.sums, slot.facts) = (cold.key, sums, cold.facts));
+        (0..2).for_each(|line| prefetch_write(slot.wrapping_add(64 * line)));
+        let (hot, facts, addresses) = (&self.hot[place], &self.facts[place], &self.addresses[place]);
+        let written = self.ring.push_with(|slot| slot.fill(hot, reason, facts, addresses));
         if written {
             self.counts.exported[reason as usize].add(1);
-            self.counts.exported_packets.add(sums.packets);
-            self.counts.exported_octets.add(sums.octets);
+            self.counts.exported_packets.add(hot.packets.into());
+            self.counts.exported_octets.add(hot.octets);
         }
         written
     }
 
     #[cold]
     fn lose(&mut self, place: usize) {
-        let sums = self.hot[place].sums(self.clock.now, EndReason::Resources);
+        let hot = &self.hot[place];
         self.counts.unexported.add(1);
-        self.counts.unexported_packets.add(sums.packets);
-        self.counts.unexported_octets.add(sums.octets);
+        self.counts.unexported_packets.add(hot.packets.into());
+        self.counts.unexported_octets.add(hot.octets);
     }
 
     fn remove(&mut self, place: usize) {
-        self.index.remove(self.cold[place].hash, place as u32);
+        self.index.remove(self.secret.hash(&self.hot[place].short), place as u32);
         self.due[place] = FREE;
+        // Who guessed that a packet's flow is here finds that it is not.
+        self.hot[place].short = Short::default();
         self.free.push(place as u32);
     }
 }

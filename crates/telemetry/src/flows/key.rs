@@ -1,9 +1,14 @@
-//! What tells one flow from another, in 56 octets that are compared as seven words.
+//! What tells one flow from another: 56 octets as seven words, of which 32 ([`Short`]) are compared in one go.
 //!
-//! The hash over a key is NH of UMAC (Black and others 1999, RFC 4418 5.2): sums of products of pairs, each word
-//! with a random one added. Whoever does not know the random words finds colliding keys only by chance, however
-//! many he tries beforehand; and its four multiplications do not wait for each other.
+//! Those 32 are all of a key of IPv4. Of the others they have a digest in place of the addresses, which lie elsewhere and
+//! are compared as well.
+//!
+//! Hash and digest are NH of UMAC (Black and others 1999, RFC 4418 5.2): sums of products of pairs, each word with a
+//! random one added. Whoever does not know the random words finds colliding keys only by chance, however many he tries
+//! beforehand. Where a packet goes (its interface of departure and status) is no part of the hash, so that it is known
+//! where the packet comes in; flows that differ in nothing else, of which there are a few at most, share a bucket.
 
+use super::index::TAGGED;
 use crate::random::Random;
 
 /// The kinds of flows; a key of one kind is never that of another.
@@ -25,7 +30,7 @@ pub const MOST_SETS: usize = 16;
 const EGRESS: u64 = 1 << 3;
 const SET_AT: u32 = 4;
 
-/// A key. What a record set does not select stays zero.
+/// A key: addresses and ports as they are on the wire, the rest as numbers. What a record set does not select stays zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Key(pub [u64; 7]);
@@ -72,7 +77,7 @@ impl Key {
     pub fn new(parts: &Parts) -> Key {
         let [s0, s1] = halves(parts.source);
         let [d0, d1] = halves(parts.destination);
-        let ports = u64::from(parts.source_port) << 48 | u64::from(parts.destination_port) << 32;
+        let ports = u64::from(swapped(parts.source_port)) << 32 | u64::from(swapped(parts.destination_port)) << 48;
         let small = u64::from(parts.protocol) << 24 | u64::from(parts.tos) << 16 | u64::from(parts.status) << 8;
         let interfaces = u64::from(parts.input) << 32 | u64::from(parts.output);
         let tags = u64::from(parts.vlan) << 48 | u64::from(parts.customer_vlan) << 32 | u64::from(parts.label);
@@ -94,8 +99,8 @@ impl Key {
             set: middle as u8 >> SET_AT,
             source: whole(s0, s1),
             destination: whole(d0, d1),
-            source_port: (middle >> 48) as u16,
-            destination_port: (middle >> 32) as u16,
+            source_port: swapped((middle >> 32) as u16),
+            destination_port: swapped((middle >> 48) as u16),
             protocol: (middle >> 24) as u8,
             tos: (middle >> 16) as u8,
             status: (middle >> 8) as u8,
@@ -116,63 +121,145 @@ impl Key {
         self.0[4] as u8 >> SET_AT
     }
 
-    /// Whether it is one of IPv4, whose addresses have eight octets in all.
-    #[inline(always)]
-    pub(super) fn is_ip4(&self) -> bool {
-        self.0[4] & 7 == Kind::Ip4 as u64
+    /// Its 32 octets, and the addresses of what is not IPv4.
+    #[must_use]
+    pub fn split(&self, secret: &Secret) -> (Short, Addresses) {
+        let [s0, s1, d0, d1, middle, interfaces, tags] = self.0;
+        if middle & KIND == Kind::Ip4 as u64 {
+            debug_assert!((s0 | d0 | s1 << 32 | d1 << 32) == 0, "addresses of IPv4 have four octets");
+            return (Short([s1 >> 32 | d1, middle, interfaces, tags]), Addresses::default());
+        }
+        let addresses = [s0, s1, d0, d1];
+        (Short([secret.digest(&addresses), middle, interfaces, tags]), addresses)
     }
 
-    /// 32 octets: all of a key of IPv4; of another one all but the addresses, in whose place is the hash.
+    /// Both put together again.
+    #[must_use]
+    pub fn join(short: &Short, addresses: &Addresses) -> Key {
+        let [both, middle, interfaces, tags] = short.0;
+        let [s0, s1, d0, d1] = if short.is_ip4() { [0, both << 32, 0, both & !0xffff_ffff] } else { *addresses };
+        Key([s0, s1, d0, d1, middle, interfaces, tags])
+    }
+}
+
+/// Source and destination, as in a [`Key`].
+pub type Addresses = [u64; 4];
+
+/// What of a key is compared in one go: both addresses of IPv4, or a digest; ports and what else lies in one word;
+/// interfaces; tags and label.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Short(pub(crate) [u64; 4]);
+
+/// Bits of the second word: what kind of flow, and its status.
+const KIND: u64 = 7;
+const STATUS: u64 = 0xff00;
+/// Bits of the third word: the interface of departure.
+const OUTPUT: u64 = 0xffff_ffff;
+
+impl Short {
+    /// Whether it is all of the key.
     #[inline(always)]
-    pub(super) fn short(&self, hash: u64) -> [u64; 4] {
-        let [s0, source, d0, destination, middle, interfaces, tags] = self.0;
-        debug_assert!(!self.is_ip4() || (s0 | d0 | source >> 32 | destination >> 32) == 0, "addresses of IPv4 have four octets");
-        let addresses = if self.is_ip4() { source << 32 | destination } else { hash };
-        [addresses, middle, interfaces, tags]
+    pub(crate) fn is_ip4(&self) -> bool {
+        self.0[1] & KIND == Kind::Ip4 as u64
+    }
+
+    /// Tells what became of a packet, in the bits that the record set has for it.
+    #[inline(always)]
+    pub(crate) fn set_status(&mut self, status: u8) {
+        self.0[1] = self.0[1] & !STATUS | u64::from(status) << 8;
+    }
+
+    /// Tells by which interface it left, likewise.
+    #[inline(always)]
+    pub(crate) fn set_output(&mut self, interface: u32) {
+        self.0[2] = self.0[2] & !OUTPUT | u64::from(interface);
+    }
+
+    /// Tells both interfaces, likewise.
+    pub(crate) fn set_interfaces(&mut self, input: u32, output: u32) {
+        self.0[2] = u64::from(input) << 32 | u64::from(output);
     }
 }
 
 /// The octet that all flows of a kind, a direction and a record set share.
 #[inline(always)]
-pub(super) fn ground(kind: Kind, egress: bool, set: u8) -> u64 {
+pub(crate) fn ground(kind: Kind, egress: bool, set: u8) -> u64 {
     kind as u64 | if egress { EGRESS } else { 0 } | u64::from(set & (MOST_SETS as u8 - 1)) << SET_AT
 }
 
+/// Octets on the wire are kept as they are loaded.
 #[inline(always)]
 fn halves(octets: [u8; 16]) -> [u64; 2] {
-    let whole = u128::from_be_bytes(octets);
-    [(whole >> 64) as u64, whole as u64]
+    let whole = u128::from_le_bytes(octets);
+    [whole as u64, (whole >> 64) as u64]
 }
 
-fn whole(high: u64, low: u64) -> [u8; 16] {
-    (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+fn whole(low: u64, high: u64) -> [u8; 16] {
+    (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
 }
 
-/// The random words of a table's hash.
-#[derive(Clone, Debug)]
-pub(super) struct Secret([u64; 10]);
+/// A word of the wire, as a load of its octets has it.
+fn swapped(word: u16) -> u16 {
+    u16::from_le_bytes(word.to_be_bytes())
+}
+
+/// The random words of a worker's hash.
+#[derive(Clone, Copy, Debug)]
+pub struct Secret([u64; 10]);
+
+/// The share of interfaces and tags in a hash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rest(u128);
 
 impl Secret {
-    pub(super) fn new(random: &mut Random) -> Secret {
+    /// Words that nobody knows who does not know the seed.
+    #[must_use]
+    pub fn new(random: &mut Random) -> Secret {
         Secret(std::array::from_fn(|_| random.bits()))
     }
 
-    /// 64 bits, all of which depend on all of the key.
+    /// 64 bits in place of addresses.
     #[inline(always)]
-    pub(super) fn hash(&self, key: &Key) -> u64 {
-        let ([a, b, c, d, e, f, g], s) = (key.0, &self.0);
-        let pair = |x: u64, y: u64| u128::from(x).wrapping_mul(y.into());
-        // The random words are not taken in their order: else the compiler adds them four at a time and
-        // has to take the sums apart again for the multiplications, which takes longer.
-        let sum = pair(a.wrapping_add(s[0]), b.wrapping_add(s[5]))
-            .wrapping_add(pair(c.wrapping_add(s[2]), d.wrapping_add(s[7])))
-            .wrapping_add(pair(e.wrapping_add(s[4]), f.wrapping_add(s[1])))
-            .wrapping_add(pair(g.wrapping_add(s[6]), s[3]));
-        // Both halves into one, again by random words, and the high bits into the low ones.
-        let folded = pair(sum as u64 ^ s[8], (sum >> 64) as u64 ^ s[9]);
-        let mixed = (folded ^ folded >> 64) as u64 ^ sum as u64 ^ ((sum >> 64) as u64).rotate_left(32);
-        mixed ^ mixed >> 29
+    pub(crate) fn digest(&self, [a, b, c, d]: &Addresses) -> u64 {
+        let [.., s, t, u, v] = self.0;
+        self.mix(product(*a, s, *b, t).wrapping_add(product(*c, u, *d, v)))
     }
+
+    /// What interfaces and tags add, the same for most packets of a vector.
+    #[inline(always)]
+    pub(crate) fn rest(&self, interfaces: u64, tags: u64) -> Rest {
+        let [_, _, s, t, ..] = self.0;
+        Rest(product(interfaces & !OUTPUT, s, tags, t))
+    }
+
+    /// The hash, when the share of interfaces and tags is known and there is no status yet.
+    #[inline(always)]
+    pub(crate) fn hash_with(&self, both: u64, middle: u64, rest: Rest) -> u64 {
+        let [s, t, ..] = self.0;
+        self.mix(product(both, s, middle, t).wrapping_add(rest.0))
+    }
+
+    /// Sums of products go up in even steps where keys do, as port numbers in a scan; multiplied with each other, the halves
+    /// of a sum do not. The lowest bits of a product are weak, and so are the highest: each half makes up for the other.
+    #[inline(always)]
+    fn mix(&self, sum: u128) -> u64 {
+        let [.., s, t, _, _, _, _] = self.0;
+        let mixed = product(sum as u64, s, (sum >> 64) as u64, t);
+        (mixed ^ mixed >> 64) as u64 | TAGGED
+    }
+
+    /// 64 bits, which depend on all but where the packet goes.
+    #[inline(always)]
+    pub(crate) fn hash(&self, short: &Short) -> u64 {
+        let [both, middle, interfaces, tags] = short.0;
+        self.hash_with(both, middle & !STATUS, self.rest(interfaces, tags))
+    }
+}
+
+#[inline(always)]
+fn product(x: u64, s: u64, y: u64, t: u64) -> u128 {
+    u128::from(x.wrapping_add(s)).wrapping_mul(y.wrapping_add(t).into())
 }
 
 #[cfg(test)]
@@ -202,27 +289,52 @@ mod tests {
         assert_eq!(Key::new(&Parts::default()).parts(), Parts::default());
     }
 
-    /// Every bit of a key changes about half of the hash, and 100,000 keys that differ in few bits fall evenly on 4096 buckets.
+    #[test]
+    fn a_key_is_split_and_joined() {
+        let secret = Secret::new(&mut Random::new(3));
+        for kind in [Kind::Ip4, Kind::Ip6, Kind::L2] {
+            let mut parts = Parts { kind, protocol: 17, output: 5, input: 4, vlan: 9, status: 64, ..Parts::default() };
+            (parts.source[15], parts.destination[12]) = (1, 200);
+            let key = Key::new(&parts);
+            let (short, addresses) = key.split(&secret);
+            assert_eq!((Key::join(&short, &addresses), short.is_ip4()), (key, kind == Kind::Ip4));
+        }
+    }
+
+    /// Every bit but those of a packet's fate changes about half of the hash; so does every bit of addresses the digest.
+    #[test]
+    fn a_bit_changes_half_of_the_hash() {
+        let secret = Secret::new(&mut Random::new(7));
+        let base = (secret.hash(&Short::default()), secret.digest(&Addresses::default()));
+        for (word, bit) in (0..4).flat_map(|word| (0..64).map(move |bit| (word, bit))) {
+            let mut words = [0; 4];
+            words[word] = 1 << bit;
+            let changed = (secret.hash(&Short(words)) ^ base.0).count_ones();
+            let is_fate = word == 1 && STATUS >> bit & 1 != 0 || word == 2 && OUTPUT >> bit & 1 != 0;
+            assert!(if is_fate { changed == 0 } else { (8..57).contains(&changed) }, "{word} {bit}: {changed}");
+            let changed = (secret.digest(&words) ^ base.1).count_ones();
+            assert!((8..57).contains(&changed), "{word} {bit}: {changed}");
+        }
+    }
+
+    /// 100,000 keys that differ in few bits fall evenly on 4096 buckets, and on as many tags, under each of several secrets.
     #[test]
     fn the_hash_spreads() {
-        let secret = Secret::new(&mut Random::new(7));
-        let base = secret.hash(&Key::default());
-        for word in 0..7 {
-            for bit in 0..64 {
-                let mut key = Key::default();
-                key.0[word] ^= 1 << bit;
-                let changed = (secret.hash(&key) ^ base).count_ones();
-                assert!((10..55).contains(&changed), "{word} {bit}: {changed}");
+        for seed in 1..9 {
+            let secret = Secret::new(&mut Random::new(seed));
+            let (mut buckets, mut tags) = (vec![0_u32; 4096], vec![0_u32; 4096]);
+            for flow in 0..100_000_u64 {
+                let parts = Parts { kind: Kind::Ip4, destination_port: flow as u16, input: (flow >> 16) as u32, ..Parts::default() };
+                let hash = secret.hash(&Key::new(&parts).split(&secret).0);
+                buckets[(hash >> 38) as usize & 4095] += 1;
+                tags[(hash >> 51) as usize & 4095] += 1;
+            }
+            // 24.4 each; chi squared of 4095 degrees is 4095 ± 90, and less where keys are spread more evenly than by chance.
+            let mean = 100_000.0 / 4096.0;
+            for counts in [buckets, tags] {
+                let chi: f64 = counts.iter().map(|count| (f64::from(*count) - mean).powi(2) / mean).sum();
+                assert!(chi < 4600.0, "{seed}: {chi}");
             }
         }
-        let mut buckets = vec![0_u32; 4096];
-        for flow in 0..100_000_u64 {
-            let parts = Parts { kind: Kind::Ip4, destination_port: flow as u16, input: (flow >> 16) as u32, ..Parts::default() };
-            buckets[secret.hash(&Key::new(&parts)) as usize & 4095] += 1;
-        }
-        // 24.4 each; chi squared of 4095 degrees is 4095 ± 90.
-        let mean = 100_000.0 / 4096.0;
-        let chi: f64 = buckets.iter().map(|count| (f64::from(*count) - mean).powi(2) / mean).sum();
-        assert!((3600.0..4600.0).contains(&chi), "{chi}");
     }
 }

@@ -1,7 +1,7 @@
 //! The flow meter's memory: which flows are under way, and what is known of each.
 //!
-//! A [`Table`] belongs to one worker; nobody else touches it. It is handed observations (a key and a few numbers a
-//! packet) by the vector, and writes the records of flows that ended into a ring, from where the cold side
+//! A [`Table`] belongs to one worker; nobody else touches it. It is handed readings (a key and a few numbers a
+//! packet, in one cache line) by the vector, and writes the records of flows that ended into a ring, from where the cold side
 //! takes them. Nothing here reads a clock, allocates after the start, or waits.
 //!
 //! * [`key`]: what tells one flow from another, and the keyed hash over it.
@@ -23,7 +23,9 @@ pub mod record;
 pub mod selection;
 mod table;
 
-pub use key::Key;
-pub use record::{EndReason, Facts, FlowRecord, Observation};
+pub use key::{Addresses, Key};
+pub use record::{EndReason, Facts, FlowRecord, Observation, Reading};
+pub(crate) use selection::Sight;
 pub use selection::{Beside, Selection};
-pub use table::{Counts, Settings, Table, VECTOR};
+pub(crate) use table::BLOCK;
+pub use table::{Counts, Records, Settings, Table, VECTOR};

@@ -1,7 +1,9 @@
-//! What is known of a flow: as a packet changes it (`Hot`, one cache line), what only its first packet told, and both
-//! together as they leave the table ([`FlowRecord`]).
+//! What a packet tells ([`Reading`], one cache line) and what is known of a flow: as a packet changes it (`Hot`, one cache
+//! line), what only its first packet told ([`Facts`], another), and both as they leave the table and reach the cold side
+//! (`Departed`, [`FlowRecord`]).
 
-use super::key::{Key, Kind, Parts};
+use super::index::NONE;
+use super::key::{Addresses, Key, Kind, Parts, Secret, Short};
 
 /// FIN of TCP (RFC 9293, 3.1).
 pub const FIN: u16 = 0x01;
@@ -13,9 +15,8 @@ pub const RST: u16 = 0x04;
 /// Set in the label of a key when it is an entry of a label stack, and no flow label of IPv6.
 pub const MPLS: u32 = 1 << 31;
 
-/// A packet as the table is told of it.
+/// What a packet tells: which flow it is of, and what is summed up.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(C, align(64))]
 pub struct Observation {
     /// Which flow.
     pub key: Key,
@@ -27,6 +28,86 @@ pub struct Observation {
     pub ttl: u8,
     /// `fragmentFlags` (IANA 197).
     pub fragment: u8,
+}
+
+/// An observation as the table wants it: one cache line, with the hash, and the numbers as they are summed up.
+///
+/// The addresses of what is not IPv4 lie beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Reading {
+    pub(crate) short: Short,
+    pub(crate) hash: u64,
+    /// See [`sizes_of`].
+    pub(crate) sizes: u32,
+    pub(crate) octets: u32,
+    /// See [`marks_of`].
+    pub(crate) marks: u32,
+    /// Where its flow's record may be: the table's affair.
+    pub(super) place: u32,
+    /// The packet's identity and what became of it: the meter's affair.
+    pub(crate) packet: usize,
+}
+
+/// Length and TTL of a packet in one word, to be compared both at once: the length as a signed number.
+#[inline(always)]
+pub(crate) fn sizes_of(length: u16, ttl: u8) -> u32 {
+    (u32::from(length) | u32::from(ttl) << 16) ^ SIGN
+}
+
+const SIGN: u32 = 0x8000;
+
+fn length_of(sizes: u32) -> u32 {
+    (sizes ^ SIGN) & 0xffff
+}
+
+fn ttl_of(sizes: u32) -> u8 {
+    (sizes >> 16) as u8
+}
+
+/// In `marks`: the flags of TCP in the lower half, as they are on the wire, those of fragments in the next octet, and in the
+/// highest one what a reading needs beside comparing its line. In a record that leaves, the highest octet is the reason.
+pub(crate) const FRAGMENT_AT: u32 = 16;
+const REASON_AT: u32 = 24;
+/// A flag of TCP that may end a flow, or begin another one.
+pub(crate) const TURNS: u32 = ENDS | BEGINS;
+pub(crate) const BEGINS: u32 = SYN.swap_bytes() as u32;
+const ENDS: u32 = (FIN | RST).swap_bytes() as u32;
+/// It is not IPv4: addresses are compared as well.
+pub(crate) const WIDE: u32 = 1 << REASON_AT;
+
+/// The flags of a packet; those of TCP as they are on the wire.
+#[inline(always)]
+pub(crate) fn marks_of(tcp_flags: u16, fragment: u8) -> u32 {
+    u32::from(tcp_flags) | u32::from(fragment) << FRAGMENT_AT
+}
+
+impl Reading {
+    /// What is told of a packet, for those who are not in a hurry.
+    #[must_use]
+    pub fn new(observation: &Observation, secret: &Secret) -> (Reading, Addresses) {
+        let Observation { key, octets, tcp_flags, ttl, fragment } = *observation;
+        let (short, addresses) = key.split(secret);
+        let reading = Reading {
+            short,
+            hash: secret.hash(&short),
+            sizes: sizes_of(octets.min(u32::from(u16::MAX)) as u16, ttl),
+            octets,
+            marks: marks_of(tcp_flags.swap_bytes(), fragment) | if short.is_ip4() { 0 } else { WIDE },
+            place: NONE,
+            packet: 0,
+        };
+        (reading, addresses)
+    }
+
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// It is not known any more where its flow's record may be.
+    pub(crate) fn forget_place(&mut self) {
+        self.place = NONE;
+    }
 }
 
 /// Why a flow's record was made: `flowEndReason` (IANA 136).
@@ -48,7 +129,7 @@ pub enum EndReason {
 
 /// What the first packet of a flow tells, and does not tell flows apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Facts {
     /// Addresses of the frame as it came.
     pub source_mac: [u8; 6],
@@ -128,36 +209,58 @@ pub struct FlowRecord {
 
 /// The one line that a packet of a known flow touches: what is compared, and what is summed up.
 ///
-/// Of IPv4, `short` is the whole key. Of the others it has the hash in place of the addresses, which are compared in
-/// `Cold`. Times are milliseconds that wrap after 49 days; a flow is looked at every ten seconds, so they never
+/// Times are milliseconds that wrap after 49 days; a flow is looked at every ten seconds, so they never
 /// lie so far back, and no flow has 2^32 packets by then.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Hot {
-    pub(super) short: [u64; 4],
-    octets: u64,
+    pub(super) short: Short,
+    pub(super) octets: u64,
     pub(super) packets: u32,
     first: u32,
     last: u32,
-    shortest: u16,
-    longest: u16,
-    tcp_flags: u16,
-    ttl_low: u8,
-    ttl_high: u8,
-    fragment: u8,
+    marks: u32,
+    least: u32,
+    most: u32,
 }
 
-/// What is needed when a flow begins and ends, and to compare the addresses of what is not IPv4.
-#[derive(Clone, Copy, Debug, Default)]
+/// A record on its way to the cold side, as it lay in the table: there it becomes a [`FlowRecord`].
+///
+/// The addresses are those of another flow when it is one of IPv4.
+#[derive(Debug, Default)]
 #[repr(C, align(64))]
-pub(super) struct Cold {
-    pub(super) key: Key,
-    /// The key's hash, so that its bucket is found again.
-    pub(super) hash: u64,
-    pub(super) facts: Facts,
+pub(super) struct Departed {
+    hot: Hot,
+    facts: Facts,
+    addresses: Addresses,
 }
 
-const _: () = assert!(size_of::<Hot>() == 64 && size_of::<Cold>() == 128 && size_of::<Observation>() == 64);
+const _: () = assert!(size_of::<Hot>() == 64 && size_of::<Facts>() == 64 && size_of::<Reading>() == 64);
+
+impl Departed {
+    #[inline(always)]
+    pub(super) fn fill(&mut self, hot: &Hot, reason: EndReason, facts: &Facts, addresses: &Addresses) {
+        self.hot = *hot;
+        self.hot.marks = hot.marks & ((1 << REASON_AT) - 1) | (reason as u32) << REASON_AT;
+        self.facts = *facts;
+        if !hot.short.is_ip4() {
+            self.addresses = *addresses;
+        }
+    }
+
+    /// In full width; the packets came before `now`, by the router's clock.
+    pub(super) fn record(&self, now: u64) -> FlowRecord {
+        let reason = match self.hot.marks >> REASON_AT {
+            2 => EndReason::Active,
+            3 => EndReason::End,
+            4 => EndReason::Forced,
+            5 => EndReason::Resources,
+            _ => EndReason::Idle,
+        };
+        let key = Key::join(&self.hot.short, &self.addresses);
+        FlowRecord { key, sums: self.hot.sums(now, reason), facts: self.facts }
+    }
+}
 
 /// Milliseconds that wrap.
 #[inline(always)]
@@ -166,50 +269,33 @@ pub(super) fn milliseconds(now: u64) -> u32 {
 }
 
 impl Hot {
-    /// Whether it is the flow with this short key. Word by word: the words were made a moment ago, and a load of all
-    /// of them at once would have to wait until they are in the cache.
     #[inline(always)]
-    pub(super) fn is(&self, short: [u64; 4]) -> bool {
-        let ([a, b, c, d], [e, f, g, h]) = (self.short, short);
-        a == e && b == f && c == g && d == h
-    }
-
-    #[inline(always)]
-    pub(super) fn begin(short: [u64; 4], packet: &Observation, moment: u32) -> Hot {
-        let length = packet.octets.min(u32::from(u16::MAX)) as u16;
+    pub(super) fn begin(packet: &Reading, moment: u32) -> Hot {
         Hot {
-            short,
+            short: packet.short,
             octets: packet.octets.into(),
             packets: 1,
             first: moment,
             last: moment,
-            shortest: length,
-            longest: length,
-            tcp_flags: packet.tcp_flags,
-            ttl_low: packet.ttl,
-            ttl_high: packet.ttl,
-            fragment: packet.fragment,
+            marks: packet.marks,
+            least: packet.sizes,
+            most: packet.sizes,
         }
     }
 
     #[inline(always)]
-    pub(super) fn add(&mut self, packet: &Observation, moment: u32) {
-        let length = packet.octets.min(u32::from(u16::MAX)) as u16;
-        self.packets = self.packets.wrapping_add(1);
+    pub(super) fn add(&mut self, packet: &Reading, moment: u32) {
         self.octets += u64::from(packet.octets);
+        self.packets = self.packets.wrapping_add(1);
         self.last = moment;
-        self.shortest = self.shortest.min(length);
-        self.longest = self.longest.max(length);
-        self.tcp_flags |= packet.tcp_flags;
-        self.ttl_low = self.ttl_low.min(packet.ttl);
-        self.ttl_high = self.ttl_high.max(packet.ttl);
-        self.fragment |= packet.fragment;
+        self.marks |= packet.marks;
+        (self.least, self.most) = weir_cpu::stretch(self.least, self.most, packet.sizes);
     }
 
     /// Whether its end was seen.
     #[inline(always)]
     pub(super) fn is_over(&self) -> bool {
-        self.tcp_flags & (FIN | RST) != 0
+        self.marks & ENDS != 0
     }
 
     /// Nanoseconds of the router's clock at the first and the last packet.
@@ -226,12 +312,12 @@ impl Hot {
             octets: self.octets,
             first,
             last,
-            shortest: self.shortest.into(),
-            longest: self.longest.into(),
-            tcp_flags: self.tcp_flags,
-            ttl_low: self.ttl_low,
-            ttl_high: self.ttl_high,
-            fragment: self.fragment,
+            shortest: length_of(self.least),
+            longest: length_of(self.most),
+            tcp_flags: (self.marks as u16).swap_bytes(),
+            ttl_low: ttl_of(self.least),
+            ttl_high: ttl_of(self.most),
+            fragment: (self.marks >> FRAGMENT_AT) as u8,
             reason,
         }
     }

@@ -1,9 +1,11 @@
 //! Looking flows up and counting, a vector at a time.
 //!
-//! Three stages over the vector, each of which asks for what the next one reads: hash and bucket; tag and record;
-//! compare and count. The waits for memory of 256 packets overlap, where one packet after the other would wait for each.
-//! A packet whose first guess is not its flow (a new flow, or tags that are alike by chance) takes
-//! the long way, one at a time.
+//! **Where packets are read**, in blocks of 64: the bucket of each is asked for, and while the next block is read it is
+//! looked into, which tells the place of the record; that is asked for, too. Not all at once: a processor that has too many
+//! lines to wait for forgets the rest. **When the turn is over**: compare and count.
+//! So the waits for memory overlap with each other and with the work on packets in between, where one packet after the other
+//! would wait for each. A packet whose first guess is not its flow (a new flow, or tags that are alike by chance) takes the
+//! long way, one at a time.
 
 use std::sync::Arc;
 
@@ -13,11 +15,16 @@ use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader, Writer};
 
 use super::expiry::{Clock, FREE};
-use super::index::{Index, NONE};
-use super::key::Secret;
-use super::record::{Cold, EndReason, FlowRecord, Hot, SYN, milliseconds};
+use super::index::Index;
+use super::key::{Addresses, Key, Secret};
+use super::record::{BEGINS, Departed, EndReason, FlowRecord, Hot, Reading, TURNS, WIDE, milliseconds};
 use super::{Facts, Observation};
 use crate::random::Random;
+
+/// Flows whose buckets and records, of 64 octets each, lie in a part of the second cache.
+const NEAR: usize = 4096;
+/// So many packets are read before the buckets of those before them are looked into.
+pub(crate) const BLOCK: usize = 64;
 
 /// The most packets that are told at once.
 pub const VECTOR: usize = 256;
@@ -68,6 +75,37 @@ pub struct Counts {
     pub waited: Counter,
     /// Spare buckets in use.
     pub spare_buckets: Counter,
+    /// The router's clock as the table was last told, in nanoseconds.
+    pub now: Counter,
+}
+
+/// The cold end of a table, where its records come out.
+#[derive(Debug)]
+pub struct Records {
+    ring: Reader<Departed>,
+    counts: Arc<Padded<Counts>>,
+}
+
+impl Records {
+    /// Lets `read` see the oldest record. `None` when there is none.
+    #[inline]
+    pub fn pop_with<R>(&mut self, read: impl FnOnce(&FlowRecord) -> R) -> Option<R> {
+        let counts = &self.counts;
+        // The clock was set before the record was written.
+        self.ring.pop_with(|departed| read(&departed.record(counts.now.get())))
+    }
+
+    /// How many records wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Whether none waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
 }
 
 /// A worker's flows.
@@ -76,48 +114,87 @@ pub struct Table {
     pub(super) settings: Settings,
     pub(super) index: Index,
     pub(super) hot: Box<[Hot]>,
-    pub(super) cold: Box<[Cold]>,
+    pub(super) facts: Box<[Facts]>,
+    /// Of flows that are not IPv4.
+    pub(super) addresses: Box<[Addresses]>,
     /// When each record has to be looked at, in ticks.
     pub(super) due: Box<[u32]>,
     /// Places without a flow: those never used yet, and behind them a stack.
     pub(super) fresh: usize,
     pub(super) free: Vec<u32>,
-    pub(super) ring: Writer<FlowRecord>,
+    pub(super) ring: Writer<Departed>,
     pub(super) counts: Arc<Padded<Counts>>,
     pub(super) clock: Clock,
-    secret: Secret,
-    hashes: Box<[u64; VECTOR]>,
-    guesses: Box<[u32; VECTOR]>,
+    pub(super) secret: Secret,
 }
 
 impl Table {
     /// A table, and the end where its records come out.
     #[must_use]
-    pub fn new(settings: Settings, seed: u64) -> (Table, Reader<FlowRecord>) {
+    pub fn new(settings: Settings, seed: u64) -> (Table, Records) {
         let flows = settings.flows.clamp(VECTOR, 1 << 30);
         // A vector's worth more than may be resident: so much room is made before each vector.
         let places = flows + VECTOR;
         let (ring, reader) = slots::ring(settings.ring.max(VECTOR));
         let hot = vec![Hot::default(); places].into_boxed_slice();
-        let cold = vec![Cold::default(); places].into_boxed_slice();
+        let facts = vec![Facts::default(); places].into_boxed_slice();
+        let addresses = vec![Addresses::default(); places].into_boxed_slice();
         prefer_hugepages(&hot, true);
-        prefer_hugepages(&cold, true);
+        prefer_hugepages(&facts, true);
+        prefer_hugepages(&addresses, true);
+        let counts: Arc<Padded<Counts>> = Arc::default();
         let table = Table {
             settings: Settings { flows, ..settings },
             index: Index::new(places),
             hot,
-            cold,
+            facts,
+            addresses,
             due: vec![FREE; places].into_boxed_slice(),
             fresh: 0,
             free: Vec::with_capacity(places),
             ring,
-            counts: Arc::default(),
+            counts: counts.clone(),
             clock: Clock::default(),
             secret: Secret::new(&mut Random::new(seed)),
-            hashes: Box::new([0; VECTOR]),
-            guesses: Box::new([NONE; VECTOR]),
         };
-        (table, reader)
+        (table, Records { ring: reader, counts })
+    }
+
+    /// The random words of its hash.
+    #[must_use]
+    pub fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    /// Other ones, those of the worker that gets it; only a table that is empty takes them.
+    pub(crate) fn set_secret(&mut self, secret: &Secret) {
+        debug_assert_eq!(self.resident(), 0, "its flows would not be found again");
+        self.secret = *secret;
+    }
+
+    /// Whether it is worth asking for buckets and records early. What a core's own cache holds is there soon enough: to
+    /// ask for it costs more than a load.
+    #[inline]
+    pub(crate) fn is_far(&self) -> bool {
+        self.resident() > NEAR
+    }
+
+    /// Asks for the bucket of a hash.
+    #[inline(always)]
+    pub(crate) fn fetch(&self, hash: u64) {
+        self.index.fetch(hash);
+    }
+
+    /// Looks into a bucket and keeps the place of the record that may be the one; asks for the record when it is far.
+    #[inline(always)]
+    pub(crate) fn guess<const FAR: bool>(&self, packet: &mut Reading) {
+        packet.place = self.index.guess(packet.hash);
+        if FAR {
+            prefetch_write(self.hot.as_ptr().wrapping_add(packet.place as usize).cast());
+            if packet.marks & WIDE != 0 {
+                prefetch_address(self.addresses.as_ptr().wrapping_add(packet.place as usize).cast());
+            }
+        }
     }
 
     /// What it counts.
@@ -156,19 +233,37 @@ impl Table {
     }
 
     pub(super) fn record(&self, place: usize, reason: EndReason) -> FlowRecord {
-        let (hot, cold) = (&self.hot[place], &self.cold[place]);
-        FlowRecord { key: cold.key, sums: hot.sums(self.clock.now, reason), facts: cold.facts }
+        let hot = &self.hot[place];
+        let key = Key::join(&hot.short, &self.addresses[place]);
+        FlowRecord { key, sums: hot.sums(self.clock.now, reason), facts: self.facts[place] }
     }
 
-    /// Counts packets; `facts` is asked for those of packet so-and-so when it begins a flow. At most
-    /// [`VECTOR`] packets, the rest is not looked at.
-    pub fn meter(&mut self, now: u64, packets: &[Observation], mut facts: impl FnMut(usize) -> Facts) {
-        let packets = packets.get(..VECTOR).unwrap_or(packets);
+    #[inline]
+    pub(super) fn set_clock(&mut self, now: u64) {
         self.clock.now = self.clock.now.max(now);
+        self.counts.now.set(self.clock.now);
+    }
+
+    /// Counts packets of whom nothing is known but what was observed; at most [`VECTOR`], the rest is not looked at.
+    /// `facts` is asked for those of packet so-and-so when it begins a flow.
+    pub fn meter(&mut self, now: u64, packets: &[Observation], facts: impl FnMut(usize) -> Facts) {
+        let (mut readings, addresses): (Vec<_>, Vec<_>) = packets.iter().map(|packet| Reading::new(packet, &self.secret)).unzip();
+        self.find(&mut readings);
+        self.count(now, &readings, &addresses, facts);
+    }
+
+    /// Finds out where the flows of packets may be, for those who did not when they read them.
+    pub fn find(&self, readings: &mut [Reading]) {
+        readings.iter().for_each(|reading| self.fetch(reading.hash));
+        readings.iter_mut().for_each(|reading| self.guess::<true>(reading));
+    }
+
+    /// Counts packets that were read, at most [`VECTOR`]; as many addresses, of which only those matter that are not of IPv4.
+    pub fn count(&mut self, now: u64, packets: &[Reading], addresses: &[Addresses], mut facts: impl FnMut(usize) -> Facts) {
+        let packets = packets.get(..VECTOR).unwrap_or(packets);
+        self.set_clock(now);
         self.make_room(now, packets.len());
-        dispatch(Guess { table: self, packets });
-        dispatch(Count { table: self, packets, moment: milliseconds(now), facts: &mut facts });
-        let octets: u64 = packets.iter().map(|packet| u64::from(packet.octets)).sum();
+        let octets = dispatch(Count { table: self, packets, addresses, moment: milliseconds(now), facts: &mut facts });
         self.counts.packets.add(packets.len() as u64);
         self.counts.octets.add(octets);
         self.counts.resident.set(self.resident() as u64);
@@ -176,19 +271,20 @@ impl Table {
 
     /// A new flow, or one that the first guess missed, or that begins anew.
     #[inline(never)]
-    fn long_way(&mut self, moment: u32, hash: u64, packet: &Observation, facts: Facts) {
-        let (hot, cold, short) = (&self.hot, &self.cold, packet.key.short(hash));
-        let is_it = |place: u32| hot[place as usize].is(short) && cold[place as usize].key == packet.key;
-        let (found, probes) = self.index.find(hash, is_it);
+    fn long_way(&mut self, moment: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
+        let (hot, theirs) = (&self.hot, &self.addresses);
+        let is_it =
+            |place: u32| hot[place as usize].short == packet.short && (packet.marks & WIDE == 0 || theirs[place as usize] == *addresses);
+        let (found, probes) = self.index.find(packet.hash, is_it);
         self.counts.long_ways.add(1);
         self.counts.probes.add(probes.into());
         match found {
-            Some(place) => self.again(moment, place as usize, hash, packet, facts),
-            None => self.begin(moment, hash, packet, facts),
+            Some(place) => self.again(moment, place as usize, packet, facts),
+            None => self.begin(moment, packet, addresses, facts),
         }
     }
 
-    fn begin(&mut self, moment: u32, hash: u64, packet: &Observation, facts: Facts) {
+    fn begin(&mut self, moment: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
         let place = match self.free.pop() {
             Some(place) => place,
             None => {
@@ -197,86 +293,80 @@ impl Table {
             }
         };
         // There is a spare bucket for as many flows as there are places.
-        let fits = self.index.insert(hash, place);
+        let fits = self.index.insert(packet.hash, place);
         debug_assert!(fits, "the index has room for every place");
-        self.write(moment, place as usize, hash, packet, facts);
+        if packet.marks & WIDE != 0 {
+            self.addresses[place as usize] = *addresses;
+        }
+        self.write(moment, place as usize, packet, facts);
     }
 
-    fn write(&mut self, moment: u32, place: usize, hash: u64, packet: &Observation, facts: Facts) {
+    fn write(&mut self, moment: u32, place: usize, packet: &Reading, facts: &mut dyn FnMut() -> Facts) {
         self.counts.flows.add(1);
-        self.hot[place] = Hot::begin(packet.key.short(hash), packet, moment);
-        self.cold[place] = Cold { key: packet.key, hash, facts };
+        self.hot[place] = Hot::begin(packet, moment);
+        self.facts[place] = facts();
         self.due[place] = self.due_of(place);
     }
 
     /// A packet of a flow that is known. After FIN or RST, SYN begins another flow with the same key.
-    #[inline(never)]
-    fn again(&mut self, moment: u32, place: usize, hash: u64, packet: &Observation, facts: Facts) {
-        let over = packet.tcp_flags & SYN != 0 && self.hot[place].is_over();
+    fn again(&mut self, moment: u32, place: usize, packet: &Reading, facts: &mut dyn FnMut() -> Facts) {
+        let over = packet.marks & BEGINS != 0 && self.hot[place].is_over();
         if over && self.export(place, EndReason::End) {
-            return self.write(moment, place, hash, packet, facts);
+            return self.write(moment, place, packet, facts);
         }
         self.hot[place].add(packet, moment);
-        if packet.tcp_flags & TURNS != 0 {
+        if packet.marks & TURNS != 0 {
             self.due[place] = self.due_of(place);
         }
     }
 }
 
-/// First and second stage.
-struct Guess<'a> {
-    table: &'a mut Table,
-    packets: &'a [Observation],
-}
-
-impl Task for Guess<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Table { secret, index, hashes, guesses, hot, cold, .. } = self.table;
-        for (packet, hash) in self.packets.iter().zip(hashes.iter_mut()) {
-            *hash = secret.hash(&packet.key);
-            index.fetch(*hash);
-        }
-        for ((packet, hash), guess) in self.packets.iter().zip(hashes.iter()).zip(guesses.iter_mut()) {
-            *guess = index.guess(*hash);
-            prefetch_write(hot.as_ptr().wrapping_add(*guess as usize).cast());
-            if !packet.key.is_ip4() {
-                prefetch_address(cold.as_ptr().wrapping_add(*guess as usize).cast());
-            }
-        }
-    }
-}
-
-/// Third stage.
+/// Compares and counts; yields the sum of octets.
 struct Count<'a, F> {
     table: &'a mut Table,
-    packets: &'a [Observation],
+    packets: &'a [Reading],
+    addresses: &'a [Addresses],
     moment: u32,
     facts: &'a mut F,
 }
 
-/// Flags that change when a flow is over, or begin one.
-const TURNS: u16 = super::record::FIN | super::record::RST | SYN;
-
 impl<F: FnMut(usize) -> Facts> Task for Count<'_, F> {
-    type Output = ();
+    type Output = u64;
 
     #[inline(always)]
-    fn run(self) {
-        let Count { table, packets, moment, facts } = self;
-        for (number, packet) in packets.iter().enumerate() {
-            let (guess, hash) = (table.guesses[number % VECTOR] as usize, table.hashes[number % VECTOR]);
-            if let Some(hot) = table.hot.get_mut(guess)
-                && hot.is(packet.key.short(hash))
-                && packet.tcp_flags & TURNS == 0
-                && (packet.key.is_ip4() || table.cold.get(guess).is_some_and(|cold| cold.key == packet.key))
-            {
-                hot.add(packet, moment);
-                continue;
-            }
-            table.long_way(moment, hash, packet, facts(number));
+    fn run(self) -> u64 {
+        let Count { table, packets, addresses, moment, facts } = self;
+        let (mut done, mut octets) = (0, 0);
+        loop {
+            let theirs = addresses.get(done..).unwrap_or(&[]);
+            let (known, sum) = table.add(packets.get(done..).unwrap_or(&[]), theirs, moment);
+            (done, octets) = (done + known, octets + sum);
+            let Some(packet) = packets.get(done) else { return octets };
+            let wide = theirs.get(known).unwrap_or(&[0; 4]);
+            table.long_way(moment, packet, wide, &mut || facts(done));
+            (done, octets) = (done + 1, octets + u64::from(packet.octets));
         }
+    }
+}
+
+impl Table {
+    /// Counts packets of known flows, until one is not; how many they were, and their octets.
+    #[inline(always)]
+    fn add(&mut self, packets: &[Reading], theirs: &[Addresses], moment: u32) -> (usize, u64) {
+        let (hot, addresses) = (&mut *self.hot, &*self.addresses);
+        let (mut count, mut octets) = (0, 0);
+        for packet in packets {
+            let place = packet.place as usize;
+            let Some(hot) = hot.get_mut(place).filter(|hot| hot.short == packet.short) else { break };
+            if packet.marks & (TURNS | WIDE) != 0
+                && (packet.marks & TURNS != 0 || addresses.get(place).is_none_or(|known| theirs.get(count) != Some(known)))
+            {
+                break;
+            }
+            hot.add(packet, moment);
+            count += 1;
+            octets += u64::from(packet.octets);
+        }
+        (count, octets)
     }
 }

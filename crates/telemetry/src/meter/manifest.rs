@@ -1,91 +1,107 @@
 //! What came by in this turn, and where it went.
 //!
-//! A packet's observation is made where it is seen, and completed where it goes; in between it lies here, and the packet
+//! A packet's reading is made where it is seen, and completed where it goes; in between it lies here, and the packet
 //! carries nothing. The two find each other by the packet's identity, the address of its metadata, which nobody else has
 //! while the packet lives. Packets mostly leave in the order in which they came, so whoever is told of a vector that
 //! leaves compares it with what comes next in the manifest, and is done. Where others are in between, or the order
 //! changed, a directory by identity is made, which lasts for the turn.
 //!
-//! A packet that waits for an answer leaves the manifest with the turn: [`Waiting`] keeps its observation until the packet
+//! A packet that waits for an answer leaves the manifest with the turn: [`Waiting`] keeps its reading until the packet
 //! goes on, so that the record tells the truth about it.
 
 use weir_buf::{Flags, Pkt};
 use weir_cpu::Task;
 use weir_graph::DropReason;
 
-use crate::flows::{Beside, Facts, Observation, Selection, VECTOR};
+use crate::flows::key::Secret;
+use crate::flows::{Addresses, BLOCK, Beside, Facts, Reading, Selection, Sight, Table, VECTOR};
 use crate::forwarding_status::{FOR_US, FORWARDED, INCOMPLETE_ADJACENCY, forwarding_status};
 
-/// Observations that may wait for their packets.
+/// Readings that may wait for their packets.
 const MOST_WAITING: usize = 8192;
 /// So far ahead of where the last packet was found the next one is looked for before anything else.
 const NEAR: usize = 8;
 
-/// What became of a packet so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-enum State {
-    #[default]
-    Here,
-    Held,
-    Gone,
-}
+/// What became of a packet so far stands in the lowest bits of its identity, which is the address of a cache line.
+const GONE: usize = 1;
+const HELD: usize = 2;
+const STATES: usize = GONE | HELD;
 
-/// Where an observation is told of its packet's fate, by the record set of the interface.
+/// What is the same for a run of readings.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// Up to which place observations are of this run.
+    /// Up to which place readings are of this run.
     end: usize,
+    /// Where they are told of their packets' fates, by the record set of the interface.
     output: u32,
     status: u8,
 }
 
-/// The name of a packet.
-#[inline(always)]
-pub(super) fn identity(packet: &Pkt) -> usize {
-    std::ptr::from_ref(packet.meta()).addr()
-}
-
-/// Observations in the order in which they were made.
-#[derive(Debug, Default)]
+/// Readings in the order in which they were made.
+#[derive(Debug)]
 pub(super) struct Manifest {
-    observations: Vec<Observation>,
-    /// 0: nothing more will be told of it.
-    identities: Vec<usize>,
+    readings: Vec<Reading>,
+    /// By place: addresses of what is not IPv4, and what only a flow's first packet tells.
+    addresses: Vec<Addresses>,
     beside: Vec<Beside>,
-    states: Vec<State>,
     count: usize,
-    /// Where the next packet that leaves is expected, and in which run that is.
+    /// How many of them are gone.
+    gone: usize,
+    /// Where the next packet that leaves is expected.
     cursor: usize,
     runs: Vec<Run>,
     /// Facts of those that are not plain, by place.
     odd: Vec<(usize, Facts)>,
     directory: Directory,
+    secret: Secret,
 }
 
 impl Manifest {
+    pub(super) fn new(secret: Secret) -> Manifest {
+        Manifest {
+            readings: Vec::new(),
+            addresses: Vec::new(),
+            beside: Vec::new(),
+            count: 0,
+            gone: 0,
+            cursor: 0,
+            runs: Vec::new(),
+            odd: Vec::new(),
+            directory: Directory::default(),
+            secret,
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Observes a vector.
-    pub(super) fn take(&mut self, selection: &Selection, interface: u32, packets: &[Pkt]) {
+    /// Reads a vector.
+    pub(super) fn take(&mut self, selection: &Selection, interface: u32, packets: &[Pkt], table: Option<&Table>) {
         self.make_room(packets.len());
-        let from = self.count;
-        weir_cpu::dispatch(Taking { manifest: self, selection, interface, packets, from });
+        if table.is_some_and(Table::is_far) {
+            weir_cpu::dispatch(Taking::<true> { manifest: self, selection, interface, packets, table });
+        } else {
+            weir_cpu::dispatch(Taking::<false> { manifest: self, selection, interface, packets, table });
+        }
         self.count += packets.len();
-        self.states[from..self.count].fill(State::Here);
         self.close_run(selection);
     }
 
-    /// Observes a vector that leaves by an interface: what it came in by is known.
-    pub(super) fn take_leaving(&mut self, selection: &Selection, interface: u32, packets: &[Pkt]) {
+    /// Reads a vector that leaves by an interface: what it came in by is known.
+    pub(super) fn take_leaving(&mut self, selection: &Selection, interface: u32, packets: &[Pkt], table: Option<&Table>) {
         let from = self.count;
-        self.take(selection, 0, packets);
+        self.take(selection, 0, packets, None);
         let (input, output) = selection.interface_masks();
-        for (observation, packet) in self.observations.iter_mut().skip(from).zip(packets) {
+        for (reading, packet) in self.readings.iter_mut().skip(from).zip(packets) {
             let came = if packet.flags().any(Flags::ORIGINATED) { 0 } else { packet.interface() };
-            observation.key.0[5] = u64::from(came & input) << 32 | u64::from(interface & output);
+            reading.short.set_interfaces(came & input, interface & output);
+            reading.hash = self.secret.hash(&reading.short);
+        }
+        if let Some(table) = table
+            && let Some(readings) = self.readings.get_mut(from..self.count)
+        {
+            table.find(readings);
         }
     }
 
@@ -99,7 +115,7 @@ impl Manifest {
 
     #[inline]
     fn make_room(&mut self, count: usize) {
-        if self.count + count > self.observations.len() {
+        if self.count + count > self.readings.len() {
             self.grow(count);
         }
     }
@@ -108,19 +124,10 @@ impl Manifest {
     #[cold]
     fn grow(&mut self, count: usize) {
         let size = (self.count + count).next_power_of_two().max(2 * VECTOR);
-        self.observations.resize(size, Observation::default());
-        self.identities.resize(size, 0);
+        self.readings.resize(size, Reading::default());
+        self.addresses.resize(size, Addresses::default());
         self.beside.resize(size, Beside::default());
-        self.states.resize(size, State::Gone);
         self.directory.resize(size);
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn take_odd(&mut self, selection: &Selection, interface: u32, packet: &Pkt, place: usize) {
-        let (observation, facts) = selection.observe_any(interface, packet.data(), packet.total_len() as u32);
-        self.observations[place] = observation;
-        self.odd.push((place, facts));
     }
 
     /// Packets leave by an interface.
@@ -129,13 +136,16 @@ impl Manifest {
             return self.leave_few(interface, packets);
         }
         while !packets.is_empty() {
-            let end = self.count;
-            let next = self.identities.get(self.cursor..end).unwrap_or(&[]);
-            const NOT_PLAIN: Flags = Flags::ORIGINATED.with(Flags::HELD);
-            let same = next.iter().zip(packets).take_while(|(id, it)| **id == identity(it) && !it.flags().any(NOT_PLAIN)).count();
-            self.gone(self.cursor, self.cursor + same, interface);
+            let run = self.runs.iter().find(|run| self.cursor < run.end).copied();
+            let Run { end, output, .. } = run.unwrap_or(Run { end: self.cursor, output: 0, status: 0 });
+            let same = leave_in_order(self.readings.get_mut(self.cursor..end).unwrap_or(&mut []), packets, interface & output);
+            self.gone += same;
             self.cursor += same;
-            let Some((odd, rest)) = packets.get(same..).and_then(<[Pkt]>::split_first) else { return };
+            packets = packets.get(same..).unwrap_or(&[]);
+            if same > 0 && self.cursor == end {
+                continue;
+            }
+            let Some((odd, rest)) = packets.split_first() else { return };
             self.leave_odd(interface, odd, waiting);
             packets = rest;
         }
@@ -144,11 +154,11 @@ impl Manifest {
     /// Few were sampled of many that leave.
     fn leave_few(&mut self, interface: u32, packets: &[Pkt]) {
         for place in 0..self.count {
-            let wanted = self.identities[place];
-            if self.states[place] == State::Gone || wanted == 0 {
+            let wanted = self.readings[place].packet;
+            if wanted & GONE != 0 {
                 continue;
             }
-            if let Some(packet) = packets.iter().find(|packet| identity(packet) == wanted) {
+            if let Some(packet) = packets.iter().find(|packet| packet.identity() == wanted & !STATES) {
                 self.leave_at(place, interface, packet);
             }
         }
@@ -172,35 +182,30 @@ impl Manifest {
         if packet.flags().any(Flags::ORIGINATED) {
             return self.keep_at(place);
         }
-        self.gone(place, place + 1, interface);
+        let output = self.run_of(place).output;
+        self.readings[place].short.set_output(interface & output);
+        self.set_gone(place);
     }
 
-    /// Observations of packets that leave, in a row.
-    #[inline(always)]
-    fn gone(&mut self, mut from: usize, to: usize, interface: u32) {
-        for run in 0..self.runs.len() {
-            let Run { end, output, .. } = self.runs[run];
-            if end <= from {
-                continue;
-            }
-            let bits = u64::from(interface & output);
-            for observation in &mut self.observations[from..to.min(end)] {
-                observation.key.0[5] = observation.key.0[5] & !0xffff_ffff | bits;
-            }
-            self.states[from..to.min(end)].fill(State::Gone);
-            from = to.min(end);
-            if from == to {
-                return;
-            }
-        }
+    /// Nothing more is known of where it went; its driver may still refuse it.
+    fn set_gone(&mut self, place: usize) {
+        let packet = &mut self.readings[place].packet;
+        self.gone += usize::from(*packet & GONE == 0);
+        *packet = *packet & !STATES | GONE;
+    }
+
+    fn run_of(&self, place: usize) -> Run {
+        self.runs.iter().find(|run| place < run.end).copied().unwrap_or(Run { end: 0, output: 0, status: 0 })
     }
 
     /// A packet waits for an answer.
     pub(super) fn hold(&mut self, packet: &Pkt, waiting: &mut Waiting) {
         let Some(place) = self.find(packet) else { return };
-        self.states[place] = State::Held;
+        let reading = &mut self.readings[place].packet;
+        self.gone -= usize::from(*reading & GONE != 0);
+        *reading = *reading & !STATES | HELD;
         // Whoever had this identity before is gone, and nobody told.
-        if let Some(mut late) = waiting.take_by(identity(packet)) {
+        if let Some(mut late) = waiting.take_by(packet.identity()) {
             late.tell(0, FOR_US);
             self.add(late);
         }
@@ -220,7 +225,13 @@ impl Manifest {
 
     fn keep_at(&mut self, place: usize) {
         self.tell_status(place, FOR_US);
-        (self.identities[place], self.states[place]) = (0, State::Gone);
+        self.forget(place);
+    }
+
+    /// Nothing more will be told of it: its packet's identity may be another one's soon.
+    fn forget(&mut self, place: usize) {
+        self.set_gone(place);
+        self.readings[place].packet = GONE;
     }
 
     /// A packet is dropped.
@@ -232,7 +243,7 @@ impl Manifest {
                 return self.keep_at(place);
             }
             self.tell_status(place, status);
-            (self.identities[place], self.states[place]) = (0, State::Gone);
+            self.forget(place);
             self.cursor = place + 1;
         } else if packet.flags().any(Flags::HELD)
             && let Some(mut late) = waiting.take(packet)
@@ -251,56 +262,59 @@ impl Manifest {
     }
 
     fn tell_status(&mut self, place: usize, status: u8) {
-        let mask = self.runs.iter().find(|run| place < run.end).map_or(0, |run| run.status);
-        let word = &mut self.observations[place].key.0[4];
-        *word = *word & !0xff00 | u64::from(status & mask) << 8;
+        let mask = self.run_of(place).status;
+        self.readings[place].short.set_status(status & mask);
     }
 
     /// Takes in what waited, its fate told.
     fn add(&mut self, late: Late) {
         self.make_room(1);
         let place = self.count;
-        (self.observations[place], self.identities[place], self.states[place]) = (late.observation, 0, State::Gone);
+        (self.readings[place], self.addresses[place]) = (late.reading, late.addresses);
+        self.readings[place].packet = GONE;
+        self.readings[place].forget_place();
         self.odd.push((place, late.facts));
         self.count += 1;
+        self.gone += 1;
         self.runs.push(Run { end: self.count, output: late.output, status: late.status });
     }
 
-    /// Where the observation of a packet is.
+    /// Where the reading of a packet is.
     fn find(&mut self, packet: &Pkt) -> Option<usize> {
-        let wanted = identity(packet);
-        let near = self.identities.get(self.cursor..self.count.min(self.cursor + NEAR)).unwrap_or(&[]);
-        if let Some(place) = near.iter().position(|identity| *identity == wanted) {
+        let is_it = |reading: &Reading| reading.packet & !STATES == packet.identity();
+        let near = self.readings.get(self.cursor..self.count.min(self.cursor + NEAR)).unwrap_or(&[]);
+        if let Some(place) = near.iter().position(is_it) {
             return Some(self.cursor + place);
         }
-        self.directory.note(&self.identities[..self.count]);
-        let place = self.directory.find(wanted)?;
-        (self.identities.get(place) == Some(&wanted)).then_some(place)
+        self.directory.note(&self.readings[..self.count]);
+        let place = self.directory.find(packet.identity())?;
+        self.readings.get(place).is_some_and(is_it).then_some(place)
     }
 
     /// The turn is over: what is held goes to those who wait, of the rest it is known that this router kept it.
+    #[inline]
     pub(super) fn settle(&mut self, waiting: &mut Waiting) {
-        if self.states[..self.count].iter().all(|state| *state == State::Gone) {
-            return;
+        if self.gone != self.count {
+            self.settle_odd(waiting);
         }
-        self.settle_odd(waiting);
     }
 
     #[cold]
     fn settle_odd(&mut self, waiting: &mut Waiting) {
         let mut to = 0;
         for place in 0..self.count {
-            if self.states[place] == State::Held {
+            let packet = self.readings[place].packet;
+            if packet & HELD != 0 {
                 let facts = self.facts(place);
-                let run = self.runs.iter().find(|run| place < run.end);
-                let (output, status) = run.map_or((0, 0), |run| (run.output, run.status));
-                let late = Late { identity: self.identities[place], observation: self.observations[place], facts, output, status };
-                if waiting.put(late) {
+                let Run { output, status, .. } = self.run_of(place);
+                let (reading, addresses) = (self.readings[place], self.addresses[place]);
+                let identity = packet & !STATES;
+                if waiting.put(Late { identity, reading, addresses, facts, output, status }) {
                     self.odd.retain(|(at, _)| *at != place);
                     continue;
                 }
                 self.tell_status(place, INCOMPLETE_ADJACENCY);
-            } else if self.states[place] == State::Here {
+            } else if packet & GONE == 0 {
                 self.tell_status(place, FOR_US);
             }
             if to < place {
@@ -308,7 +322,8 @@ impl Manifest {
                 if let Some(at) = facts {
                     self.odd[at].0 = to;
                 }
-                (self.observations[to], self.beside[to]) = (self.observations[place], self.beside[place]);
+                (self.readings[to], self.addresses[to], self.beside[to]) =
+                    (self.readings[place], self.addresses[place], self.beside[place]);
             }
             to += 1;
         }
@@ -316,10 +331,11 @@ impl Manifest {
         self.count = to;
     }
 
-    /// What was seen, a vector at most at a time.
-    pub(super) fn vectors(&self) -> impl Iterator<Item = (usize, &[Observation])> {
-        let all = self.observations.get(..self.count).unwrap_or(&[]);
-        all.chunks(VECTOR).enumerate().map(|(number, vector)| (number * VECTOR, vector))
+    /// What was read, a vector at most at a time: from which place on, and what.
+    pub(super) fn vectors(&self) -> impl Iterator<Item = (usize, &[Reading], &[Addresses])> {
+        let (readings, addresses) = (self.readings.get(..self.count).unwrap_or(&[]), self.addresses.get(..self.count).unwrap_or(&[]));
+        let vectors = readings.chunks(VECTOR).zip(addresses.chunks(VECTOR)).enumerate();
+        vectors.map(|(number, (readings, addresses))| (number * VECTOR, readings, addresses))
     }
 
     /// What else the packet at a place told.
@@ -335,39 +351,91 @@ impl Manifest {
 
     /// Empty again.
     pub(super) fn clear(&mut self) {
-        (self.count, self.cursor) = (0, 0);
+        (self.count, self.gone, self.cursor) = (0, 0, 0);
         self.runs.clear();
         self.odd.clear();
         self.directory.clear();
     }
 }
 
-/// Observing a vector, compiled for each instruction set level.
-struct Taking<'a> {
+/// Tells readings of the packets that are next in order, until one is not that leaves; how many they were.
+#[inline(always)]
+fn leave_in_order(readings: &mut [Reading], packets: &[Pkt], output: u32) -> usize {
+    const NOT_PLAIN: Flags = Flags::ORIGINATED.with(Flags::HELD);
+    let mut same = 0;
+    for (reading, packet) in readings.iter_mut().zip(packets) {
+        if reading.packet != packet.identity() || packet.flags().any(NOT_PLAIN) {
+            break;
+        }
+        reading.short.set_output(output);
+        reading.packet |= GONE;
+        same += 1;
+    }
+    same
+}
+
+/// Reading a vector, compiled for each instruction set level; `FAR` when buckets and records are asked for early.
+struct Taking<'a, const FAR: bool> {
     manifest: &'a mut Manifest,
     selection: &'a Selection,
     interface: u32,
     packets: &'a [Pkt],
-    from: usize,
+    table: Option<&'a Table>,
 }
 
-impl Task for Taking<'_> {
+impl<const FAR: bool> Task for Taking<'_, FAR> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Taking { manifest, selection, interface, packets, from } = self;
-        for (place, packet) in (from..).zip(packets) {
-            manifest.identities[place] = identity(packet);
-            match selection.observe(interface, packet.data()) {
-                Some((observation, beside)) => {
-                    manifest.observations[place] = observation;
-                    manifest.beside[place] = beside;
+        let Taking { manifest, selection, interface, packets, table } = self;
+        let Manifest { readings, addresses, beside, odd, secret, count, .. } = manifest;
+        let sight = Sight::new(selection, secret, interface);
+        let from = *count;
+        let slots = (&mut readings[from..], &mut addresses[from..], &mut beside[from..]);
+        let blocks = slots.0.chunks_mut(BLOCK).zip(slots.1.chunks_mut(BLOCK)).zip(slots.2.chunks_mut(BLOCK));
+        let guess = |reading: &mut Reading| match table {
+            Some(table) => table.guess::<FAR>(reading),
+            None => reading.forget_place(),
+        };
+        let mut before = [].iter_mut();
+        for (number, (packets, ((readings, addresses), beside))) in packets.chunks(BLOCK).zip(blocks).enumerate() {
+            for (place, (packet, ((reading, addresses), beside))) in
+                packets.iter().zip(readings[..].iter_mut().zip(addresses).zip(beside)).enumerate()
+            {
+                let hash = match sight.read(packet.data(), reading, addresses, beside) {
+                    Some(hash) => hash,
+                    None => read_odd(selection, secret, (interface, packet), (reading, addresses), (from + number * BLOCK + place, odd)),
+                };
+                reading.packet = packet.identity();
+                if FAR && let Some(table) = table {
+                    table.fetch(hash);
                 }
-                None => manifest.take_odd(selection, interface, packet, place),
+                if let Some(before) = before.next() {
+                    guess(before);
+                }
             }
+            let rest = std::mem::replace(&mut before, readings.get_mut(..packets.len()).unwrap_or(&mut []).iter_mut());
+            rest.for_each(guess);
         }
+        before.for_each(guess);
     }
+}
+
+/// What is not plain; facts of such packets are kept by place.
+#[cold]
+#[inline(never)]
+fn read_odd(
+    selection: &Selection,
+    secret: &Secret,
+    (interface, packet): (u32, &Pkt),
+    (reading, addresses): (&mut Reading, &mut Addresses),
+    (place, odd): (usize, &mut Vec<(usize, Facts)>),
+) -> u64 {
+    let (any, facts) = selection.observe_any(interface, packet.data(), packet.total_len() as u32);
+    (*reading, *addresses) = Reading::new(&any, secret);
+    odd.push((place, facts));
+    reading.hash()
 }
 
 /// From identities to places; made when it is asked, for one turn.
@@ -387,14 +455,17 @@ impl Directory {
     }
 
     /// Takes in the identities that came since.
-    fn note(&mut self, identities: &[usize]) {
-        for (place, identity) in identities.iter().enumerate().skip(self.noted).filter(|(_, identity)| **identity != 0) {
-            let slot = self.slot(*identity);
-            if let Some(free) = self.slots.get_mut(slot) {
-                *free = (*identity, place as u32 + 1);
+    fn note(&mut self, readings: &[Reading]) {
+        for (place, reading) in readings.iter().enumerate().skip(self.noted) {
+            let identity = reading.packet & !STATES;
+            let slot = self.slot(identity);
+            if let Some(free) = self.slots.get_mut(slot)
+                && identity != 0
+            {
+                *free = (identity, place as u32 + 1);
             }
         }
-        self.noted = identities.len();
+        self.noted = readings.len();
     }
 
     fn find(&self, identity: usize) -> Option<usize> {
@@ -423,11 +494,12 @@ impl Directory {
     }
 }
 
-/// An observation whose packet waits.
+/// A reading whose packet waits.
 #[derive(Clone, Copy, Debug)]
 struct Late {
     identity: usize,
-    observation: Observation,
+    reading: Reading,
+    addresses: Addresses,
     facts: Facts,
     output: u32,
     status: u8,
@@ -436,12 +508,12 @@ struct Late {
 impl Late {
     fn tell(&mut self, interface: u32, status: u8) {
         let status = if status == FORWARDED { 0 } else { status };
-        self.observation.key.0[4] |= u64::from(status & self.status) << 8;
-        self.observation.key.0[5] |= u64::from(interface & self.output);
+        self.reading.short.set_status(status & self.status);
+        self.reading.short.set_output(interface & self.output);
     }
 }
 
-/// Observations of packets that wait for an answer. The graph bounds how many wait, and this does too.
+/// Readings of packets that wait for an answer. The graph bounds how many wait, and this does too.
 #[derive(Debug, Default)]
 pub(super) struct Waiting(Vec<Late>);
 
@@ -463,7 +535,7 @@ impl Waiting {
     }
 
     fn take(&mut self, packet: &Pkt) -> Option<Late> {
-        self.take_by(identity(packet))
+        self.take_by(packet.identity())
     }
 
     fn take_by(&mut self, identity: usize) -> Option<Late> {

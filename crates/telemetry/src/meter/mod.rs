@@ -1,9 +1,9 @@
 //! The flow meter: a tap that observes packets where they come in, learns where they go, and counts them in its flow table.
 //!
-//! One for each worker. A packet is observed once, in one pass over the vector as it comes ([`Selection`]); the observation
-//! waits beside the packets' way (`manifest`) until the graph tells where they go: out of an interface, dropped for a
-//! reason, kept by this router, or held. When the turn is over all fates are known, and the whole of it goes into the table
-//! in one go ([`Table::meter`]), whose waits for memory overlap. What is metered where it leaves is observed there and
+//! One for each worker. A packet is read once, in one pass over the vector as it comes ([`Selection`]), and the table's bucket
+//! for it is asked for; the reading waits beside the packets' way (`manifest`) until the graph tells where they go: out of an
+//! interface, dropped for a reason, kept by this router, or held. When the turn is over all fates are known, and the whole
+//! of it goes into the table in one go ([`Table::count`]), whose waits for memory overlap. What is metered where it leaves is observed there and
 //! counted with the same turn.
 //!
 //! Every packet that the meter sees is metered, passed over by sampling, ignored since there was no table, or waits; all
@@ -27,6 +27,7 @@ pub use question::{Answer, FlowFilter, FlowOrder, Question};
 
 use self::control::Mailbox;
 use self::manifest::{Manifest, Waiting};
+use crate::flows::key::Secret;
 use crate::flows::{Selection, Table};
 use crate::random::{Gaps, Random};
 
@@ -44,6 +45,8 @@ pub struct Meter {
     rx: Vec<Option<Box<Selection>>>,
     tx: Vec<Option<Box<Selection>>>,
     mailbox: Arc<Mailbox>,
+    /// Of all tables that it gets: what was read before one came is found in it.
+    secret: Secret,
     table: Option<Box<Table>>,
     /// Tables whose flows have to leave.
     leaving: Vec<Table>,
@@ -61,6 +64,8 @@ impl Meter {
     #[must_use]
     pub fn new(settings: Arc<MeterSettings>, seed: u64) -> (Meter, MeterControl) {
         let mailbox = Arc::new(Mailbox::default());
+        let mut random = Random::new(seed);
+        let secret = Secret::new(&mut random);
         let meter = Meter {
             settings,
             generation: 0,
@@ -70,10 +75,11 @@ impl Meter {
             mailbox: mailbox.clone(),
             table: None,
             leaving: Vec::new(),
-            arrivals: Manifest::default(),
-            departures: Manifest::default(),
+            arrivals: Manifest::new(secret),
+            departures: Manifest::new(secret),
+            secret,
             waiting: Waiting::default(),
-            gaps: Gaps::new(Random::new(seed), 1),
+            gaps: Gaps::new(random, 1),
             pass: 0,
             question: None,
         };
@@ -115,6 +121,7 @@ impl Meter {
         if let Some(mut table) = mail.table.take() {
             if let Some(table) = &mut table {
                 table.set_timeouts(self.plan.active, self.plan.idle);
+                table.set_secret(&self.secret);
             }
             self.leaving.extend(std::mem::replace(&mut self.table, table).map(|table| *table));
         }
@@ -155,13 +162,13 @@ impl Meter {
     fn count(&mut self, now: u64) {
         for manifest in [&mut self.arrivals, &mut self.departures] {
             if let Some(table) = &mut self.table {
-                for (from, vector) in manifest.vectors() {
-                    table.meter(now, vector, |place| manifest.facts(from + place));
+                for (from, readings, addresses) in manifest.vectors() {
+                    table.count(now, readings, addresses, |place| manifest.facts(from + place));
                 }
             } else if !manifest.is_empty() {
-                for (_, vector) in manifest.vectors() {
-                    let octets = vector.iter().map(|seen| u64::from(seen.octets)).sum();
-                    self.mailbox.counters.ignored_packets.add(vector.len() as u64);
+                for (_, readings, _) in manifest.vectors() {
+                    let octets = readings.iter().map(|seen| u64::from(seen.octets)).sum();
+                    self.mailbox.counters.ignored_packets.add(readings.len() as u64);
                     self.mailbox.counters.ignored_octets.add(octets);
                 }
             }
@@ -170,8 +177,8 @@ impl Meter {
     }
 }
 
-/// How a manifest observes a vector.
-type Take = fn(&mut Manifest, &Selection, u32, &[Pkt]);
+/// How a manifest reads a vector.
+type Take = fn(&mut Manifest, &Selection, u32, &[Pkt], Option<&Table>);
 
 /// The places of the vector that are metered, when not all are.
 fn chosen(gaps: &mut Gaps, pass: &mut u64, count: usize) -> impl Iterator<Item = usize> {
@@ -198,7 +205,8 @@ impl<W: World> Tap<W> for Meter {
         if self.table.is_none() {
             self.fetch();
         }
-        let Meter { rx, tx, arrivals, departures, gaps, pass, .. } = self;
+        let Meter { rx, tx, arrivals, departures, gaps, pass, table, .. } = self;
+        let table = table.as_deref();
         let (selections, manifest, take): (_, _, Take) = match look.point {
             Point::Rx => (rx, arrivals, Manifest::take),
             Point::Tx => (tx, departures, Manifest::take_leaving),
@@ -206,11 +214,11 @@ impl<W: World> Tap<W> for Meter {
         };
         let Some(Some(selection)) = selections.get(look.interface as usize) else { return self.ignore(packets) };
         if self.plan.sampling <= 1 {
-            return take(manifest, selection, look.interface, packets);
+            return take(manifest, selection, look.interface, packets, table);
         }
         let mut taken = 0;
         for place in chosen(gaps, pass, packets.len()) {
-            take(manifest, selection, look.interface, &packets[place..=place]);
+            take(manifest, selection, look.interface, &packets[place..=place], table);
             taken += 1;
         }
         self.mailbox.counters.passed_over.add(packets.len() as u64 - taken);
