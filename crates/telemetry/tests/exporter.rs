@@ -177,8 +177,8 @@ fn udp_collectors_hear_every_flow_and_templates_again_and_again() {
             // No more than the socket's buffer holds.
             listen(&socket, &mut heard, 100 * (part as usize + 1), 0);
         }
-        // Three of flows, nine of options; three rounds.
-        listen(&socket, &mut heard, 1000, 36);
+        // Three of flows, ten of options; three rounds.
+        listen(&socket, &mut heard, 1000, 39);
         heard.assert_is(0..1000);
         assert!(heard.gaps.is_empty(), "{:?}", heard.gaps);
         let headers = if address.starts_with('[') { 48 } else { 28 };
@@ -231,11 +231,11 @@ fn the_gap_is_what_is_missing() {
     let (mut table, source) = table(0..0);
     let exporter = start_refreshing(Duration::from_secs(5), vec![udp(socket.local_addr().unwrap(), Version::Ipfix)], vec![source]);
     let mut heard = Heard::default();
-    listen(&socket, &mut heard, 0, 12);
+    listen(&socket, &mut heard, 0, 13);
     meter(&mut table, 0..20_000);
     assert_eq!(table.flush(), 0);
     wait("the burst", || exporter.stats().collectors[0].1.sent.flows >= 19_990);
-    listen(&socket, &mut heard, 0, 24);
+    listen(&socket, &mut heard, 0, 26);
     let missing: u64 = heard.gaps.iter().map(|gap| u64::from(*gap)).sum();
     assert!(missing > 1000, "{missing}");
     assert_eq!(heard.flows.len() as u64 + missing, 20_000);
@@ -480,4 +480,24 @@ fn tls_reaches_the_right_collector_only() {
         let collector = &stats.collectors[0].1;
         assert_eq!((collector.sent.flows, collector.not_sent.flows, collector.connections), (0, 400, 0));
     }
+}
+
+/// At the end collectors are told what was exported in all.
+#[test]
+fn the_last_word_is_the_total() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (mut table, source) = table(0..100);
+    let exporter = start_refreshing(Duration::from_secs(600), vec![udp(socket.local_addr().unwrap(), Version::Ipfix)], vec![source]);
+    assert_eq!(table.flush(), 0);
+    assert_eq!(exporter.stop().collectors[0].1.sent.flows, 100);
+    socket.set_nonblocking(true).unwrap();
+    let (mut collector, mut buffer, mut totals) = (Collector::default(), [0; 2000], Vec::new());
+    while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+        collector.read(from, &buffer[..length], &mut |item| {
+            if let Item::Record(record) = item {
+                totals.extend(record.fields().filter(|(field, _)| field.number == 42).map(|(_, value)| format!("{value:?}")));
+            }
+        });
+    }
+    assert_eq!(totals, ["Unsigned(0)", "Unsigned(100)"]);
 }

@@ -23,7 +23,7 @@ impl Knows for Names {
     }
 
     fn vrfs(&self) -> Vec<Named> {
-        vec![Named { number: 0, name: "default".into(), description: String::new() }]
+        vec![Named { number: 7, name: "red".into(), description: String::new() }]
     }
 
     fn ignored(&self) -> (u64, u64) {
@@ -63,8 +63,8 @@ fn export(port: u16, version: Version, sampling: u32) -> u64 {
     let exporter = Exporter::start(config, vec![source], Arc::new(Names)).unwrap();
     for part in 0..FLOWS / 100 {
         let packets: Vec<_> = (part * 100..(part + 1) * 100).map(observation).collect();
-        table.meter(5 * SECOND, &packets, |_| Facts::default());
-        table.meter(7 * SECOND, &packets, |_| Facts::default());
+        table.meter(5 * SECOND, &packets, |_| Facts { vrf: 7, ..Facts::default() });
+        table.meter(7 * SECOND, &packets, |_| Facts { vrf: 7, ..Facts::default() });
         table.flush();
         wait("the exporter", || exporter.stats().collectors[0].1.sent.flows == u64::from(part + 1) * 100);
         wait("the collector", || queued(port) == Some(true));
@@ -155,9 +155,9 @@ fn nfdump_reads_every_record() {
     }
 }
 
-/// nfdump takes the rate from the options, and scales what it reads.
+/// nfdump takes the rate from the options, and scales what it reads; names of interfaces and tables likewise.
 #[test]
-fn nfdump_knows_the_rate() {
+fn nfdump_knows_the_rate_and_the_names() {
     for version in [Version::Ipfix, Version::NetFlow9] {
         let arguments = |folder: &Path, port: u16| {
             ["-b", "127.0.0.1", "-t", "3600", "-p", &port.to_string(), "-l", folder.to_str().unwrap()].map(str::to_owned).to_vec()
@@ -165,13 +165,14 @@ fn nfdump_knows_the_rate() {
         let Some(mut nfcapd) = Reader::start(&format!("nfcapd-rate-{version:?}"), arguments) else { return };
         export(nfcapd.port, version, 10);
         nfcapd.end(rustix::process::Signal::TERM);
-        let output = Command::new("nfdump").args(["-q", "-N", "-o", "fmt:%sa,%pkt,%byt", "-R"]).arg(&nfcapd.folder).output().unwrap();
+        let output =
+            Command::new("nfdump").args(["-q", "-N", "-o", "fmt:%sa,%pkt,%byt,%inam,%ivrfnam", "-R"]).arg(&nfcapd.folder).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert_eq!(text.lines().count(), FLOWS as usize, "{text}");
         for line in text.lines() {
             let fields: Vec<&str> = line.split(',').map(str::trim).collect();
             let flow = u32::from(fields[0].parse::<Ipv4Addr>().unwrap()) - 0x0a00_0000;
-            assert_eq!(fields[1..], ["20".to_owned(), (20 * (100 + flow)).to_string()], "{version:?}");
+            assert_eq!(fields[1..], ["20", &(20 * (100 + flow)).to_string(), "uplink", "red"], "{version:?}");
         }
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct Numbers {
 }
 
 /// Number of scopes, then fields.
-const TEMPLATES: [(u16, &[(u16, u16)]); 9] = [
+const TEMPLATES: [(u16, &[(u16, u16)]); 10] = [
     // 4.1: the metering process; its domain, exportedOctet-, -Message- and -FlowRecordTotalCount.
     (1, &[(149, 4), (40, 8), (41, 8), (42, 8)]),
     // 4.2: ignoredPacket- and -OctetTotalCount.
@@ -44,13 +44,16 @@ const TEMPLATES: [(u16, &[(u16, u16)]); 9] = [
     (1, &[(145, 2), (173, 8)]),
     // RFC 5476, 6.5.2: selectorAlgorithm and samplingProbability of a selector.
     (1, &[(302, 8), (304, 2), (311, 8)]),
-    (1, &[(10, 4), (82, NAME), (83, NAME)]),
-    (1, &[(234, 4), (236, NAME)]),
+    // Names, as a property of the interface; below, descriptions, as nfdump reads names: numbers are fields, not scopes, and
+    // nothing stands between them. So, too, the names of tables.
+    (1, &[(10, 4), (82, NAME)]),
+    (1, &[(149, 4), (234, 4), (236, NAME)]),
     // flowActiveTimeout, flowIdleTimeout, systemInitTimeMilliseconds, and samplingInterval once more: nfdump 1.7.1 takes
     // the rate only where no algorithm stands beside it, later ones only where one does.
     (1, &[(149, 4), (36, 2), (37, 2), (160, 8), (34, 4)]),
     // The rate as collectors of NetFlow know it: samplingInterval, samplingAlgorithm; of all that this domain tells.
     (1, &[(149, 4), (34, 4), (35, 1)]),
+    (1, &[(149, 4), (10, 4), (83, NAME)]),
 ];
 
 /// The templates of all options.
@@ -76,15 +79,20 @@ pub(super) fn records(numbers: &Numbers) -> Vec<(u16, Vec<u8>)> {
     let rate = numbers.sampling.max(1);
     add(4, &[&long(SELECTOR), &4_u16.to_be_bytes(), &(1.0 / f64::from(rate)).to_be_bytes()]);
     for interface in &numbers.interfaces {
-        add(5, &[&interface.number.to_be_bytes(), &name(&interface.name), &name(&interface.description)]);
+        add(5, &[&interface.number.to_be_bytes(), &name(&interface.name)]);
     }
     for vrf in &numbers.vrfs {
-        add(6, &[&vrf.number.to_be_bytes(), &name(&vrf.name)]);
+        add(6, &[&domain, &vrf.number.to_be_bytes(), &name(&vrf.name)]);
     }
     let (active, idle) = numbers.timeouts;
     add(7, &[&domain, &active.to_be_bytes(), &idle.to_be_bytes(), &long(numbers.started), &rate.to_be_bytes()]);
     // 1: deterministic, as it is when every packet is taken; 2: random.
     add(8, &[&domain, &rate.to_be_bytes(), &[if rate == 1 { 1 } else { 2 }]]);
+    for interface in &numbers.interfaces {
+        // One that nobody described is shown by its name.
+        let text = if interface.description.is_empty() { &interface.name } else { &interface.description };
+        add(9, &[&domain, &interface.number.to_be_bytes(), &name(text)]);
+    }
     records
 }
 

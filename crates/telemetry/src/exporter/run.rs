@@ -98,6 +98,10 @@ impl Exporter {
         let most = self.sources.iter().map(|source| source.ring.len()).max();
         self.drain(most.unwrap_or(0));
         self.release_pairs(None);
+        // The last word is what was exported in all.
+        self.options_at = None;
+        self.sessions.iter_mut().for_each(Session::is_due);
+        self.refresh();
         let moment = self.moment();
         let until = moment.now + LAST;
         self.sessions.iter_mut().for_each(|session| session.end(moment, until));

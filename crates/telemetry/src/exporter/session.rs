@@ -181,6 +181,11 @@ impl Session {
         self.builder.clear();
     }
 
+    /// It is time for templates and options.
+    pub(super) fn is_due(&mut self) {
+        self.refresh_at = None;
+    }
+
     /// Templates and options, when it is time for them.
     pub(super) fn refresh(&mut self, moment: Moment, every: Duration, numbers: &Numbers) {
         if self.refresh_at.is_some_and(|at| moment.now < at) {
