@@ -10,7 +10,7 @@ use crate::dump::to_yaml;
 use crate::findings::{Findings, Remark};
 use crate::model::Config;
 use crate::tree::{FormError, Limits, read};
-use crate::{semantics, walk};
+use crate::{semantics, synonyms, walk};
 
 /// How a file is checked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -107,7 +107,8 @@ fn check_text(options: &CheckOptions, text: &str) -> Result<Checked, Vec<Diagnos
     let file_name = options.file_name.as_str();
     // A byte order mark is no part of the text, also when columns are counted.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let tree = read(text, &options.limits).map_err(|error| refuse(file_name, text, error))?;
+    let mut tree = read(text, &options.limits).map_err(|error| refuse(file_name, text, error))?;
+    synonyms::rename(&mut tree.root);
     let mut findings = Findings::new(Source::new(file_name, text)).skipping_unsupported(options.skip_unsupported);
     for duplicate in tree.duplicates {
         report(&mut findings, duplicate);

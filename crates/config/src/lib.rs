@@ -47,6 +47,7 @@ mod step;
 mod sub_interface;
 mod subnets;
 mod suggest;
+mod synonyms;
 mod system;
 mod tree;
 mod value;

@@ -11,6 +11,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::keys::{DRIVERS, Key, Kind, Names, below};
+use crate::synonyms::theirs;
 use crate::tree::{Content, Limits, Node, read};
 
 /// The schema of the whole file.
@@ -26,14 +27,21 @@ pub fn schema() -> Value {
 /// The keys of a section, in the words of a schema.
 fn section(path: &str) -> Map<String, Value> {
     let rows = || below(path).iter().filter(|row| row.kind != Kind::Unsupported);
-    let properties: Map<String, Value> = rows().map(|row| (row.name().to_owned(), of_row(row))).collect();
-    let required: Vec<&str> = rows().filter(|row| row.is_required() && row.drivers.is_empty()).map(|row| row.name()).collect();
+    let mut properties: Map<String, Value> = rows().map(|row| (row.name().to_owned(), of_row(row))).collect();
+    let synonyms = || rows().filter_map(|row| Some((row, theirs(path, row.name())?)));
+    properties.extend(synonyms().map(|(row, theirs)| (theirs.to_owned(), of_row(row))));
+    let all = rows().filter(|row| row.is_required() && row.drivers.is_empty());
+    let (either, required): (Vec<&str>, Vec<&str>) = all.map(|row| row.name()).partition(|name| theirs(path, name).is_some());
     let mut schema = Map::new();
     schema.insert("type".into(), if required.is_empty() { json!(["object", "null"]) } else { json!("object") });
     schema.insert("properties".into(), properties.into());
     schema.insert("additionalProperties".into(), false.into());
     if !required.is_empty() {
         schema.insert("required".into(), required.into());
+    }
+    for name in either {
+        let alone = |name: &str| json!({"required": [name]});
+        schema.insert("anyOf".into(), theirs(path, name).into_iter().chain([name]).map(alone).collect());
     }
     if rows().any(|row| !row.drivers.is_empty()) {
         let each = DRIVERS.iter().map(|driver| for_driver(rows(), driver));

@@ -7,6 +7,7 @@ use crate::diagnostic::{Place, quote};
 use crate::findings::{Findings, Remark, Segment};
 use crate::keys::{DRIVERS, Key, Kind, Names, below, one_of};
 use crate::suggest::nearest;
+use crate::synonyms::ours;
 use crate::tree::{Content, Entry, Node};
 use crate::value;
 
@@ -172,10 +173,11 @@ impl<'n> Walker<'n, '_, '_> {
     fn unknown_key(&mut self, parent: &'static Key, rows: &[&'static Key], entry: &'n Entry<'_>) {
         let known = || rows.iter().filter(|row| row.kind != Kind::Unsupported).map(|row| row.name());
         let near = nearest(&entry.key, known());
-        let help = match near {
+        let help = match (ours(parent.path, &entry.key), near) {
             _ if entry.key == "<<" => "merge keys are not read; write the keys out".to_owned(),
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("the keys here are {}", one_of(&known().collect::<Vec<_>>()).replace(" or ", " and ")),
+            (Some(ours), _) => format!("it is `{ours}`, which stands here, too"),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => format!("the keys here are {}", one_of(&known().collect::<Vec<_>>()).replace(" or ", " and ")),
         };
         let label = if parent.path.is_empty() { "not a section of this file".to_owned() } else { "not a key of this section".to_owned() };
         self.findings.error(entry.place, &self.path, Remark::new(format!("unknown key {}", quote(&entry.key)), label, help));

@@ -229,9 +229,9 @@ impl Collector {
         }
     }
 
-    /// No more went wrong for a while.
+    /// No more went wrong for a while, and there is a socket: without one nothing is tried that could go wrong.
     fn recover(&mut self, now: Instant) {
-        if self.trouble.as_ref().is_some_and(|trouble| now.duration_since(trouble.last) >= QUIET) {
+        if matches!(self.state, State::Open(_)) && self.trouble.as_ref().is_some_and(|trouble| now.duration_since(trouble.last) >= QUIET) {
             tracing::info!("sFlow collector {}: takes datagrams again; {} were lost so far", self.target, self.errors);
             self.trouble = None;
         }
