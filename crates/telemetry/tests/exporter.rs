@@ -146,6 +146,15 @@ fn wait(what: &str, mut until: impl FnMut() -> bool) {
     }
 }
 
+/// A socket that has room for all that comes, also while nobody gets to read it.
+fn ear(address: &str) -> std::io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(address)?;
+    if rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 32 << 20).is_err() {
+        rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 32 << 20)?;
+    }
+    Ok(socket)
+}
+
 /// Reads datagrams until so many flows and templates came.
 fn listen(socket: &UdpSocket, heard: &mut Heard, flows: usize, templates: usize) {
     socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -160,7 +169,7 @@ fn listen(socket: &UdpSocket, heard: &mut Heard, flows: usize, templates: usize)
 #[test]
 fn udp_collectors_hear_every_flow_and_templates_again_and_again() {
     for (version, address) in [(Version::Ipfix, "127.0.0.1:0"), (Version::NetFlow9, "127.0.0.1:0"), (Version::Ipfix, "[::1]:0")] {
-        let Ok(socket) = UdpSocket::bind(address) else {
+        let Ok(socket) = ear(address) else {
             eprintln!("skipped: this machine has no IPv6");
             continue;
         };
@@ -195,7 +204,7 @@ fn udp_collectors_hear_every_flow_and_templates_again_and_again() {
 fn sampling_is_told_as_it_is_done() {
     for (rate, probability, how) in [(1, 1.0, 1), (400, 0.0025, 2)] {
         for version in [Version::Ipfix, Version::NetFlow9] {
-            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let socket = ear("127.0.0.1:0").unwrap();
             socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
             let mut config = config(Duration::from_secs(30), vec![udp(socket.local_addr().unwrap(), version)]);
             config.sampling = rate;
@@ -227,7 +236,7 @@ fn sampling_is_told_as_it_is_done() {
 /// What the kernel dropped because nobody read is what the sequence numbers say is missing.
 #[test]
 fn the_gap_is_what_is_missing() {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let socket = ear("127.0.0.1:0").unwrap();
     let (mut table, source) = table(0..0);
     let exporter = start_refreshing(Duration::from_secs(5), vec![udp(socket.local_addr().unwrap(), Version::Ipfix)], vec![source]);
     let mut heard = Heard::default();
@@ -355,7 +364,7 @@ fn what_a_killed_collector_had_not_acknowledged_goes_again() {
 /// Tables come and go; what is kept of those that are gone is their sum.
 #[test]
 fn tables_that_are_gone_are_forgotten() {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let socket = ear("127.0.0.1:0").unwrap();
     let (first, source) = table(0..0);
     let exporter = start(vec![udp(socket.local_addr().unwrap(), Version::Ipfix)], vec![source]);
     for round in 1..=50 {
@@ -372,7 +381,7 @@ fn tables_that_are_gone_are_forgotten() {
 
 #[test]
 fn one_that_never_reads_loses_counted_records_and_holds_up_nobody() {
-    let (deaf, socket) = (TcpListener::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let (deaf, socket) = (TcpListener::bind("127.0.0.1:0").unwrap(), ear("127.0.0.1:0").unwrap());
     let mut stuck = tcp(deaf.local_addr().unwrap());
     stuck.queue = 20_000;
     let (mut table, source) = table(0..0);
