@@ -95,6 +95,12 @@ impl Records {
         self.ring.pop_with(|departed| read(&departed.record(counts.now.get())))
     }
 
+    /// Whether the table is gone: what waits is all that comes.
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        self.ring.is_abandoned()
+    }
+
     /// How many records wait.
     #[must_use]
     pub fn len(&self) -> usize {
