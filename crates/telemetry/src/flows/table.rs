@@ -112,12 +112,6 @@ impl Records {
     pub fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }
-
-    /// Whether the table is gone. What it left can still be read: ask this first, then whether it is empty.
-    #[must_use]
-    pub fn is_abandoned(&self) -> bool {
-        self.ring.is_abandoned()
-    }
 }
 
 /// A worker's flows.
