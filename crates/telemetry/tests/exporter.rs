@@ -236,7 +236,7 @@ fn sampling_is_told_as_it_is_done() {
 /// What the kernel dropped because nobody read is what the sequence numbers say is missing.
 #[test]
 fn the_gap_is_what_is_missing() {
-    let socket = ear("127.0.0.1:0").unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (mut table, source) = table(0..0);
     let exporter = start_refreshing(Duration::from_secs(5), vec![udp(socket.local_addr().unwrap(), Version::Ipfix)], vec![source]);
     let mut heard = Heard::default();
