@@ -147,13 +147,6 @@ impl Key {
     }
 }
 
-/// Both halves of a product in one.
-#[inline(always)]
-fn fold(one: u64, other: u64) -> u64 {
-    let product = u128::from(one) * u128::from(other | 1);
-    product as u64 ^ (product >> 64) as u64
-}
-
 impl MacTable {
     /// An empty table for up to `limit` learned stations beside `statics` that are set.
     #[must_use]
@@ -183,8 +176,10 @@ impl MacTable {
     /// A number that nobody foresees who does not know the seed.
     #[inline(always)]
     fn hash(&self, station: Station) -> u64 {
-        // Two rounds: after one, addresses in a row still fall in steps.
-        fold(fold(station.0 ^ self.seed[0], self.seed[1]) ^ self.seed[1], self.seed[0])
+        // Both factors have all of the address, since with one of them addresses in a row would fall in steps.
+        let factors = (station.0 ^ self.seed[0], station.0.rotate_left(36) ^ self.seed[1]);
+        let product = u128::from(factors.0) * u128::from(factors.1);
+        product as u64 ^ (product >> 64) as u64
     }
 
     /// A station, ready to be looked for.

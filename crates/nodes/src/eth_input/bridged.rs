@@ -13,11 +13,11 @@ use crate::interface_input::BRIDGE;
 use crate::{Tables, each};
 
 /// A member of a bridge domain whose frames between known stations leave from here, the bridge's work done in this pass.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn bridged(cx: &mut Cx<'_, Tables>, known: Known<'_>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
     verdicts.fill(Verdict::OUT);
-    let (mut left, mut odd) = (Left::default(), Census::default());
-    each::staged(packets, &mut Across { known, left: &mut left, odd: &mut odd, verdicts });
+    let mut odd = Census::default();
+    let Across { left, .. } = each::foreseen(packets, Across { known, left: Left::default(), odd: &mut odd, verdicts });
     cx.did_for(BRIDGE, packets.len() - left.stayed);
     let mut exits = left.exits;
     exits.odd = left.stayed > 0;
@@ -27,31 +27,22 @@ pub(super) fn bridged(cx: &mut Cx<'_, Tables>, known: Known<'_>, packets: &mut [
 /// The pass over frames between stations.
 struct Across<'a> {
     known: Known<'a>,
-    left: &'a mut Left,
+    left: Left,
     odd: &'a mut Census,
     verdicts: &'a mut [Verdict],
 }
 
-impl each::Steps for Across<'_> {
-    type Way = (Key, Key);
-    const EARLY: usize = 0;
-    const SECOND: bool = false;
+impl each::Foresight for Across<'_> {
+    /// Receiver and sender.
+    type Asked = (Key, Key);
 
     #[inline(always)]
-    fn ahead(&self, _packet: &Pkt) {}
-
-    #[inline(always)]
-    fn first(&mut self, packet: &Pkt) -> Self::Way {
+    fn ask(&self, packet: &Pkt) -> Self::Asked {
         if packet.is_chained() { <(Key, Key)>::default() } else { self.known.pair(packet) }
     }
 
     #[inline(always)]
-    fn second(&mut self, way: Self::Way) -> Self::Way {
-        way
-    }
-
-    #[inline(always)]
-    fn last(&mut self, place: usize, packet: &mut Pkt, (to, from): Self::Way) {
+    fn one(&mut self, place: usize, packet: &mut Pkt, (to, from): Self::Asked) {
         let len = packet.len();
         if let Some(out) = self.known.exit(len, to, from) {
             self.left.bytes += len as u64;
