@@ -196,6 +196,24 @@ fn an_address_that_another_station_has_is_not_used_and_shown() {
     assert!(!answered || said.contains("ttl=63"), "who answers is the host: {said}");
 }
 
+/// A port without an address of its own speaks with that of a loopback; its neighbour is reached by a route that names both.
+#[test]
+fn an_unnumbered_port_forwards_and_answers() {
+    let more = "loopbacks: { loop0: { addresses: [ 'fd00:9::1/128' ] } }
+routes: [ { prefix: 'fd00:2::2/128', via: [ { next-hop: 'fd00:2::2', interface: xe1 } ] } ]";
+    let Some(bench) = Bench::start("unnumbered", "unnumbered: loop0", more) else { return };
+    let (well, said) = bench.on(FAR, "ip -6 route replace default via fe80::ff:fe00:1b dev eth0");
+    assert!(well, "{said}");
+    bench.wait_for("fd00:2::2");
+    let said = bench.on_near("ping -c 5 -i 0.05 -W 2 fd00:2::2");
+    assert!(said.contains(" 0% packet loss") && said.contains("ttl=63"), "{said}");
+    let (_, said) = bench.on(FAR, "ping -c 3 -i 0.05 -W 2 fd00:9::1");
+    assert!(said.contains(" 0% packet loss") && said.contains("ttl=64"), "{said}");
+    // What the router says by that port comes from the address that it borrowed.
+    let (_, said) = bench.on(FAR, "ping -c 1 -W 2 fd00:77::1");
+    assert!(said.contains("From fd00:9::1") && said.contains("No route"), "{said}");
+}
+
 #[test]
 fn routes_are_shown_down_to_the_wire() {
     let more = "vrfs: { red: { table: 10 } }
