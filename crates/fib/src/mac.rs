@@ -16,6 +16,7 @@
 //! word counts, the other ages); one that is heard while it is taken out is learned again with its next
 //! frame.
 
+use std::hint::cold_path;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use weir_ring::Padded;
@@ -204,12 +205,15 @@ impl MacTable {
         (&self.lines[key.first as usize >> 3], &self.lines[other as usize])
     }
 
-    /// The line of a station, its place and word there, if it is where it is looked for first.
+    /// The line of a station, its place and word there, if it is where it is looked for first, or next to that: one in thirty is,
+    /// whose place was taken.
     #[inline(always)]
     fn near(&self, key: Key) -> Option<(&Line, usize, u64)> {
         let (line, place) = (self.lines.get(key.first as usize >> 3)?, key.first as usize % 8);
-        let word = line.words.get(place)?.load(Relaxed);
-        (word & ADDRESS == key.station.0 && word != 0).then_some((line, place, word))
+        line.at(place, key.station).or_else(|| {
+            cold_path();
+            line.at(if place + 1 < WAYS { place + 1 } else { 0 }, key.station)
+        })
     }
 
     /// The same wherever it is.
@@ -417,6 +421,14 @@ fn entry(word: u64, heard: u16) -> MacEntry {
 }
 
 impl Line {
+    /// The line with a place and its word, if a station is there.
+    #[inline(always)]
+    fn at(&self, place: usize, station: Station) -> Option<(&Line, usize, u64)> {
+        let word = self.words.get(place)?.load(Relaxed);
+        // An empty word looks like a station of zeros.
+        (word & ADDRESS == station.0 && word != 0).then_some((self, place, word))
+    }
+
     /// Where a station is, and its word.
     fn find(&self, station: Station) -> Option<(usize, u64)> {
         for (place, word) in self.words.iter().enumerate() {
