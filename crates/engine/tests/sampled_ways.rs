@@ -38,6 +38,7 @@ sflow: {{sampling-rate: 1, polling-interval: 0, {sflow}collectors: [{{address: 1
 #[derive(Debug, Default)]
 struct Told {
     outputs: BTreeMap<(u32, u32), u64>,
+    inputs: BTreeMap<(u32, u32), u64>,
     hops: BTreeMap<Vec<u8>, u64>,
     discards: BTreeMap<u32, u64>,
     dropped: u32,
@@ -49,6 +50,7 @@ fn read(told: &mut Told, bytes: &[u8]) {
             Sample::Flow(_, flow, records) => {
                 let Port { format, value } = flow.output;
                 *told.outputs.entry((format, value)).or_default() += 1;
+                *told.inputs.entry((flow.input.format, flow.input.value)).or_default() += 1;
                 for record in records.map(Result::unwrap) {
                     if let FlowRecord::Other(opaque) = record
                         && opaque.format == DataFormat::EXTENDED_ROUTER
@@ -105,6 +107,15 @@ fn a_sample_says_where_its_packet_went() {
     let hop = [&[0, 0, 0, 1, 10, 1, 0, 2][..], &[0, 0, 0, 24], &[0, 0, 0, 16]].concat();
     assert_eq!(told.hops, BTreeMap::from([(hop, forwarded)]));
     assert!(told.discards.is_empty(), "not asked for");
+}
+
+/// Of the port that packets come in by, what goes out: answers to requests, and what tells that there is no route.
+#[test]
+fn what_the_router_itself_sends_came_in_nowhere() {
+    let (told, totals, _) = run("direction: tx, ");
+    let answered = told.inputs.get(&(0, 0x3fff_ffff)).copied().unwrap_or(0);
+    assert_eq!(told.inputs.len(), 1, "{told:?}");
+    assert!(answered > EACH / 2 && answered < totals.packets_out, "{told:?} {totals:?}");
 }
 
 #[test]

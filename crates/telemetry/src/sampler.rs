@@ -243,7 +243,8 @@ impl Recorder {
         let ticket = if look.point == Point::Rx { next_ticket(self.ticket) } else { 0 };
         let written = self.samples.add(packet, ticket != 0, |sample| {
             sample.interface = look.interface;
-            sample.input = packet.interface();
+            // What an answer of this router's was before is not where it came from.
+            sample.input = if packet.flags().any(Flags::ORIGINATED) { 0 } else { packet.interface() };
             sample.rate = sampling.rate;
             sample.frame = packet.total_len() as u32;
             sample.pool = pool;

@@ -30,7 +30,7 @@ pub struct Sample {
     pub frame: u32,
     /// Under which its fate is told; 0 of what goes out, whose fate is to go out.
     pub ticket: u32,
-    /// The interface that the packet came in on.
+    /// The interface that the packet came in on; 0 of what this router itself sends.
     pub input: u32,
     /// How many of `header` are to be reported.
     pub kept: u16,
