@@ -147,6 +147,16 @@ impl Gate {
         }
     }
 
+    /// Whether another vector of so many will be due, the first after so many others that caches have forgotten the tap.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_soon(&self, interface: u32, count: usize) -> bool {
+        const FORGOTTEN: u64 = 4096;
+        let place = interface as usize;
+        self.near.get(place).is_some_and(|left| *left < count as u64)
+            && self.near_asked.get(place).is_some_and(|asked| asked.allowed > FORGOTTEN)
+    }
+
     #[inline(always)]
     fn lane(&mut self, interface: u32) -> (&mut u64, &mut Asked) {
         let place = interface as usize;
@@ -238,6 +248,9 @@ pub trait Tap<W: World>: Send {
     fn allow(&mut self, _interface: u32, _unused: u64) -> u64 {
         0
     }
+
+    /// It will most likely want to see the next vector of an interface, the first for long: time to ask the cache for what it needs then.
+    fn soon(&self, _interface: u32) {}
 
     /// What became of a marked packet, maybe one that the tap of another worker marked: told once, where its fate is
     /// known, by the worker in which it ends. A packet that waits for an answer has none yet.

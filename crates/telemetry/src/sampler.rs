@@ -326,6 +326,18 @@ impl<W: World> Tap<W> for Sampler {
         true
     }
 
+    fn soon(&self, interface: u32) {
+        const CODE: usize = 18;
+        let look: fn(&mut Sampler, &Look<'_, W>, &[Pkt], &mut Marks) = <Sampler as Tap<W>>::look;
+        (0..CODE).for_each(|line| weir_cpu::prefetch_address((look as *const u8).wrapping_add(line * LINE)));
+        self.recorder.samples.fetch_slot(0);
+        weir_cpu::prefetch(&**self.recorder.counters);
+        if let Some(Some(chooser)) = self.choosers.get(interface as usize) {
+            let at = std::ptr::from_ref(&**chooser).cast::<u8>();
+            (0..size_of::<Chooser>().div_ceil(LINE)).for_each(|line| weir_cpu::prefetch_address(at.wrapping_add(line * LINE)));
+        }
+    }
+
     /// All up to the next sample.
     fn allow(&mut self, interface: u32, unused: u64) -> u64 {
         match self.choosers.get_mut(interface as usize) {

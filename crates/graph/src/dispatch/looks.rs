@@ -107,13 +107,27 @@ impl<W: World> Graph<W> {
         let (mut left, mut due) = (taps, 0);
         while left != 0 {
             let lowest = left & left.wrapping_neg();
-            if self.gates.get_mut(lowest.trailing_zeros() as usize).is_some_and(|gate| gate.is_due(interface, count)) {
-                due |= lowest;
+            let number = lowest.trailing_zeros() as usize;
+            if let Some(gate) = self.gates.get_mut(number) {
+                if gate.is_due(interface, count) {
+                    due |= lowest;
+                } else if gate.is_soon(interface, count) {
+                    self.announce(number, interface);
+                }
             }
             left ^= lowest;
         }
         self.following |= due & self.follower;
         due
+    }
+
+    /// A tap will most likely want to see the next vector of an interface.
+    #[cold]
+    #[inline(never)]
+    fn announce(&self, number: usize, interface: u32) {
+        if let Some(tap) = self.taps.get(number) {
+            tap.soon(interface);
+        }
     }
 
     #[inline(never)]
