@@ -3,10 +3,13 @@
 //!
 //! Skipped with one line where no lab can be made (not root), or without the programs.
 
+mod live;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use live::Folder;
 use serde_json::Value;
 use weir_netlink::lab::{Lab, NEAR, ROUTER, Running, has_program, preflight};
 
@@ -45,21 +48,6 @@ fn sent() -> Flows {
         }
     }
     flows
-}
-
-/// A folder that goes away with the test.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-impl Folder {
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
 }
 
 fn wait(what: &str, mut until: impl FnMut() -> bool) {
@@ -105,7 +93,8 @@ struct Stage {
 
 impl Stage {
     fn ask(&self, arguments: &[&str]) -> Value {
-        let output = std::process::Command::new(WEIR).args(["--socket", &self.folder.file("weir.sock")]).args(arguments).output().unwrap();
+        let output =
+            std::process::Command::new(WEIR).args(["--socket", &self.folder.argument("weir.sock")]).args(arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
     }
@@ -126,31 +115,30 @@ fn other_peoples_collectors_read_every_flow() {
             return;
         }
     }
-    let folder = Folder(std::env::temp_dir().join(format!("weir-ipfix-{}", std::process::id())));
-    std::fs::create_dir_all(&folder.0).unwrap();
+    let folder = Folder::new("ipfix");
     let stage = Stage { lab: Lab::two_hosts().ipv6().build().unwrap(), folder };
     let (lab, folder) = (&stage.lab, &stage.folder);
     let nfcapd = |port: u16, name: &str| {
         std::fs::create_dir_all(folder.0.join(name)).unwrap();
-        collector(lab, port, "nfcapd", &["-b", "127.0.0.1", "-t", "3600", "-p", &port.to_string(), "-l", &folder.file(name)])
+        collector(lab, port, "nfcapd", &["-b", "127.0.0.1", "-t", "3600", "-p", &port.to_string(), "-l", &folder.argument(name)])
     };
     let (ten, nine) = (nfcapd(NFCAPD, "ten"), nfcapd(NFCAPD9, "nine"));
-    let conf = folder.file("nfacctd.conf");
-    std::fs::write(&conf, pmacct(&folder.file("pmacct.csv"))).unwrap();
+    let conf = folder.argument("nfacctd.conf");
+    std::fs::write(&conf, pmacct(&folder.argument("pmacct.csv"))).unwrap();
     let pmacct = collector(lab, NFACCTD, "nfacctd", &["-f", &conf]);
-    let capture = folder.file("export.pcap");
+    let capture = folder.argument("export.pcap");
     let mut shark = lab.host(ROUTER).unwrap().spawn("tshark", &["-i", "lo", "-f", "udp", "-w", &capture]).unwrap();
     wait("tshark", || std::fs::metadata(&capture).is_ok_and(|it| it.len() > 0) || !shark.is_running().unwrap());
-    std::fs::write(folder.file("weir.yaml"), configuration()).unwrap();
-    let arguments = ["run", "-c", &folder.file("weir.yaml"), "--socket", &folder.file("weir.sock")];
+    std::fs::write(folder.argument("weir.yaml"), configuration()).unwrap();
+    let arguments = ["run", "-c", &folder.argument("weir.yaml"), "--socket", &folder.argument("weir.sock")];
     let mut router = lab.host(ROUTER).unwrap().spawn(WEIR, &arguments).unwrap();
     router.wait_for_output("runs:", LIMIT).unwrap();
     // Neighbours are known, and nothing has to wait.
     for far in ["10.2.0.2", "fd00:2::2"] {
         wait("a way", || lab.host(NEAR).unwrap().run("ping", &["-c", "1", "-W", "1", far], LIMIT).unwrap().success());
     }
-    std::fs::write(folder.file("send.py"), SENDER).unwrap();
-    stage.in_near("python3", &[&folder.file("send.py"), &FLOWS.to_string()]);
+    std::fs::write(folder.argument("send.py"), SENDER).unwrap();
+    stage.in_near("python3", &[&folder.argument("send.py"), &FLOWS.to_string()]);
     let expected = sent();
     let packets: u64 = expected.values().map(|(packets, _)| packets).sum();
     // Flows that are under way are shown, with filters.
@@ -179,7 +167,7 @@ fn other_peoples_collectors_read_every_flow() {
 
     assert_eq!(nfdump(&folder.0.join("ten"), ways), expected, "IPFIX, nfdump");
     assert_eq!(nfdump(&folder.0.join("nine"), ways), expected, "NetFlow 9, nfdump");
-    let csv = folder.file("pmacct.csv");
+    let csv = folder.argument("pmacct.csv");
     wait("what nfacctd writes", || std::fs::read_to_string(&csv).is_ok_and(|text| text.lines().count() > expected.len()));
     assert_eq!(nfacctd(&std::fs::read_to_string(&csv).unwrap(), ways), expected, "IPFIX, nfacctd");
     assert_eq!(tshark(&capture), expected, "IPFIX, tshark");

@@ -4,14 +4,16 @@
 //!
 //! Skipped with one line where no lab can be made (not root), or without the programs.
 
+mod live;
+
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use live::Folder;
 use serde_json::Value;
 use weir_flowfmt::ipfix::decode::{Collector, Item, message_length};
 use weir_flowfmt::ipfix::flow::Flow;
@@ -51,21 +53,6 @@ type Flows = BTreeMap<u16, (u64, u64)>;
 fn sent(flows: u32) -> Flows {
     let load = |flow: u32| (u64::from(1 + flow % 3), u64::from((1 + flow % 3) * (28 + flow % 500)));
     (0..flows).map(|flow| (20_000 + flow as u16, load(flow))).collect()
-}
-
-/// A folder that goes away with the test.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-impl Folder {
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
 }
 
 fn wait(what: &str, mut until: impl FnMut() -> bool) {
@@ -141,14 +128,14 @@ fn certificate(folder: &Folder, name: &str, expired: bool) {
         parameters.not_after = rcgen::date_time_ymd(2001, 1, 1);
     }
     let key = rcgen::KeyPair::generate().unwrap();
-    std::fs::write(folder.file(&format!("{name}.pem")), parameters.self_signed(&key).unwrap().pem()).unwrap();
-    std::fs::write(folder.file(&format!("{name}.key")), key.serialize_pem()).unwrap();
+    std::fs::write(folder.argument(&format!("{name}.pem")), parameters.self_signed(&key).unwrap().pem()).unwrap();
+    std::fs::write(folder.argument(&format!("{name}.key")), key.serialize_pem()).unwrap();
 }
 
 /// Starts openssl's server, which writes what it reads into a file.
 fn tls(host: &Host, folder: &Folder, name: &str, port: u16) -> Running {
     certificate(folder, name, name == "expired");
-    let [pem, key, out] = ["pem", "key", "out"].map(|end| folder.file(&format!("{name}.{end}")));
+    let [pem, key, out] = ["pem", "key", "out"].map(|end| folder.argument(&format!("{name}.{end}")));
     let line = format!("sleep 100 | openssl s_server -quiet -accept 127.0.0.1:{port} -cert {pem} -key {key} > {out}");
     let running = host.spawn("sh", &["-c", &line]).unwrap();
     let is_open = || host.run("cat", &["/proc/net/tcp"], LIMIT).unwrap().stdout.contains(&format!(":{port:04X} 00000000:0000 0A"));
@@ -159,7 +146,7 @@ fn tls(host: &Host, folder: &Folder, name: &str, port: u16) -> Running {
 fn configuration(folder: &Folder) -> String {
     let tcp = |port: u16| format!("    - {{ address: 127.0.0.1, port: {port}, transport: tcp, queue: 64 }}\n");
     let tls = |name: &str, port: u16, certificate: &str| {
-        let ca = folder.file(&format!("{certificate}.pem"));
+        let ca = folder.argument(&format!("{certificate}.pem"));
         format!("    - {{ address: 127.0.0.1, port: {port}, transport: tls, tls: {{ name: {name}, ca: {ca} }} }}\n")
     };
     let collectors = [
@@ -195,7 +182,7 @@ struct Stage {
 impl Stage {
     fn show(&self) -> Value {
         let output = std::process::Command::new(WEIR)
-            .args(["--socket", &self.folder.file("weir.sock"), "show", "flow", "exporter", "--json"])
+            .args(["--socket", &self.folder.argument("weir.sock"), "show", "flow", "exporter", "--json"])
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -220,7 +207,7 @@ impl Stage {
 
     fn send(&self, round: u32) {
         let [first, count] = [round * FLOWS, FLOWS].map(|number| number.to_string());
-        let done = self.lab.host(NEAR).unwrap().run("python3", &[&self.folder.file("send.py"), &first, &count], LIMIT).unwrap();
+        let done = self.lab.host(NEAR).unwrap().run("python3", &[&self.folder.argument("send.py"), &first, &count], LIMIT).unwrap();
         assert!(done.success(), "{}", done.stderr);
     }
 }
@@ -244,8 +231,7 @@ fn what_collectors_do_wrong_is_told_and_touches_nothing_else() {
             return;
         }
     }
-    let folder = Folder(std::env::temp_dir().join(format!("weir-ipfix-faults-{}", std::process::id())));
-    std::fs::create_dir_all(&folder.0).unwrap();
+    let folder = Folder::new("ipfix-faults");
     let stage = Stage { lab: Lab::two_hosts().build().unwrap(), folder };
     let host = stage.lab.host(ROUTER).unwrap();
     // What the kernel holds for a connection is little, so that queues fill.
@@ -255,9 +241,9 @@ fn what_collectors_do_wrong_is_told_and_touches_nothing_else() {
     let reader = listen(host, READER);
     let (resetting, deaf) = (listen(host, RESETTING), listen(host, DEAF));
     let servers = [("good", GOOD), ("other", OTHER), ("expired", EXPIRED)].map(|(name, port)| tls(host, &stage.folder, name, port));
-    std::fs::write(stage.folder.file("weir.yaml"), configuration(&stage.folder)).unwrap();
-    std::fs::write(stage.folder.file("send.py"), SENDER).unwrap();
-    let arguments = ["run", "-c", &stage.folder.file("weir.yaml"), "--socket", &stage.folder.file("weir.sock")];
+    std::fs::write(stage.folder.argument("weir.yaml"), configuration(&stage.folder)).unwrap();
+    std::fs::write(stage.folder.argument("send.py"), SENDER).unwrap();
+    let arguments = ["run", "-c", &stage.folder.argument("weir.yaml"), "--socket", &stage.folder.argument("weir.sock")];
     let mut router = host.spawn(WEIR, &arguments).unwrap();
     router.wait_for_output("runs:", LIMIT).unwrap();
     let near = stage.lab.host(NEAR).unwrap();
@@ -322,10 +308,10 @@ fn what_collectors_do_wrong_is_told_and_touches_nothing_else() {
     drop(deaf);
     assert!(heard.into_inner().unwrap().flows == sent(3 * FLOWS));
     let mut behind_tls = Heard::default();
-    behind_tls.take(([127, 0, 0, 1], GOOD).into(), &std::fs::read(stage.folder.file("good.out")).unwrap());
+    behind_tls.take(([127, 0, 0, 1], GOOD).into(), &std::fs::read(stage.folder.argument("good.out")).unwrap());
     assert!(behind_tls.flows == sent(3 * FLOWS), "TLS: {} flows, {:?}", behind_tls.flows.len(), servers[0].stderr_so_far());
     for name in ["other.out", "expired.out"] {
-        assert!(std::fs::read(stage.folder.file(name)).unwrap().is_empty(), "{name}");
+        assert!(std::fs::read(stage.folder.argument(name)).unwrap().is_empty(), "{name}");
     }
     drop(servers);
 }

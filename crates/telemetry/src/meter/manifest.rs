@@ -85,7 +85,8 @@ impl Manifest {
             weir_cpu::dispatch(Taking::<false> { manifest: self, selection, interface, packets, table });
         }
         self.count += packets.len();
-        self.close_run(selection);
+        let (output, status) = selection.masks_of_fate();
+        self.close_run(output, status);
     }
 
     /// Reads a vector that leaves by an interface: what it came in by is known.
@@ -105,8 +106,8 @@ impl Manifest {
         }
     }
 
-    fn close_run(&mut self, selection: &Selection) {
-        let (output, status) = selection.masks_of_fate();
+    /// What came last is of a run with these masks: of the last one if it has them, so that there are few.
+    fn close_run(&mut self, output: u32, status: u8) {
         match self.runs.last_mut() {
             Some(run) if run.output == output && run.status == status => run.end = self.count,
             _ => self.runs.push(Run { end: self.count, output, status }),
@@ -276,7 +277,7 @@ impl Manifest {
         self.odd.push((place, late.facts));
         self.count += 1;
         self.gone += 1;
-        self.runs.push(Run { end: self.count, output: late.output, status: late.status });
+        self.close_run(late.output, late.status);
     }
 
     /// Where the reading of a packet is.

@@ -29,6 +29,11 @@ impl Folder {
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
+
+    /// The same, as an argument of a program.
+    pub(crate) fn argument(&self, name: &str) -> String {
+        self.file(name).display().to_string()
+    }
 }
 
 impl Drop for Folder {
