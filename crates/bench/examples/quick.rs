@@ -13,8 +13,20 @@ fn main() {
                         continue;
                     };
                     println!(
-                        "{} {} huge={huge} {:.2} clocks added {:?} [{:?} {:?}] null {:?} samples {:?} {:?}",
-                        r.name, r.sflow, r.clocks_per_packet, r.added, r.added_low, r.added_high, r.null, r.samples, r.nodes
+                        "{} {} huge={huge} {:.2} clocks added {:?} +- {:?} [{:?} {:?}] null {:?} +- {:?} repeated {:?} samples {:?} lost {:?} {:?}",
+                        r.name,
+                        r.sflow,
+                        r.clocks_per_packet,
+                        r.added,
+                        r.added_error,
+                        r.added_low,
+                        r.added_high,
+                        r.null,
+                        r.null_error,
+                        r.repeated,
+                        r.samples,
+                        r.samples_lost,
+                        r.nodes
                     );
                 }
             }

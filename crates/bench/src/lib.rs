@@ -5,9 +5,9 @@
 //! while it is hot. Making the frames is not measured; everything after it is: receipt, all nodes,
 //! all checks and counters, transmission and freeing.
 //!
-//! Clocks are those of the time stamp counter. A figure for sFlow is the median of paired
-//! differences, blocks with and without the tap taking turns, so that a slow moment hits both.
-//! `null` pairs off with off in the same way: it is the noise that a difference has to stand above.
+//! Clocks are those of the time stamp counter. What sFlow adds is found in short slices with and without the tap that
+//! take turns, so that a slow moment hits both; its error is told beside it. `null` is the control, off beside off in the
+//! same slices. See `paired.rs`.
 //!
 //! Each case is also run untimed, and the frames and counters that come out are checked.
 //!
@@ -21,6 +21,7 @@ mod failover;
 mod load;
 mod measure;
 mod metered;
+mod paired;
 mod report;
 mod rig;
 mod scene;

@@ -1,4 +1,7 @@
-//! Blocks, pairs and medians.
+//! Blocks and medians: cases without sFlow and at every sampling rate.
+//!
+//! The graph runs in a thread of its own on one core, the reader of its samples in another on another core, as worker and agent do
+//! in a router. What sFlow adds is found in slices that take turns (`paired.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,6 +11,7 @@ use weir_fib::FibError;
 use weir_telemetry::sampler::SampleSource;
 
 use crate::case::{Case, Kind, Limit};
+use crate::paired;
 use crate::report::{CaseResult, Found};
 use crate::rig::{CheckError, Rig};
 use crate::scene::Scene;
@@ -15,9 +19,9 @@ use crate::scene::Scene;
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Turns of 256 packets a block.
+    /// Turns of 256 packets a block, and of each kind in a round of slices.
     pub turns: usize,
-    /// Pairs of blocks, at least 31 for a published figure.
+    /// Blocks, and rounds of slices: at least 31 for a published figure.
     pub pairs: usize,
     /// One in so many prefixes of a full table: 1 but for trying things out.
     pub thinned: usize,
@@ -25,7 +29,7 @@ pub struct Effort {
 
 impl Default for Effort {
     fn default() -> Effort {
-        Effort { turns: 1024, pairs: 61, thinned: 1 }
+        Effort { turns: 512, pairs: 121, thinned: 1 }
     }
 }
 
@@ -55,17 +59,24 @@ impl std::fmt::Display for BenchError {
 
 impl std::error::Error for BenchError {}
 
-/// The sampling rates of every case.
-pub(crate) const RATES: [u32; 4] = [10_000_000, 10_000, 1_000, 100];
+/// The sampling rates of every case, and what sFlow may add to a packet in those of [`PROMISED`].
+pub(crate) const RATES: [(u32, Option<f64>); 4] = [(10_000_000, None), (10_000, Some(0.2)), (1_000, Some(0.5)), (100, Some(2.0))];
+
+/// The cases for which it is promised what sFlow adds. They get so many times the rounds of others, since it is little.
+const PROMISED: [&str; 2] = ["l2xc", "ip4"];
+const MORE_ROUNDS: usize = 4;
 
 /// Measures a case; `progress` is told what comes next. Also says whether packet memory lay on hugepages.
 ///
 /// # Errors
 /// When there is no memory, or the untimed run shows that the result would be worthless.
-pub fn run_case(case: Case, effort: Effort, mut progress: impl FnMut(&str)) -> Result<(Vec<Found>, bool), BenchError> {
+pub fn run_case(case: Case, effort: Effort, mut progress: impl FnMut(&str) + Send) -> Result<(Vec<Found>, bool), BenchError> {
     match case.kind {
         Kind::Packets { limit, set } => {
-            let (results, hugepages) = packets(case.name, set, effort, &mut progress)?;
+            // A thread of its own, since it is tied to a core.
+            let worker = || packets(case.name, set, effort, &mut progress);
+            let done = std::thread::scope(|scope| scope.spawn(worker).join());
+            let (results, hugepages) = done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             let results = results.into_iter().map(|result| Found::Packets(CaseResult { limit, ..result }));
             Ok((results.collect(), hugepages))
         }
@@ -73,6 +84,14 @@ pub fn run_case(case: Case, effort: Effort, mut progress: impl FnMut(&str)) -> R
             let (found, hugepages) = run(case.name, effort, &mut progress)?;
             Ok((vec![found], hugepages))
         }
+    }
+}
+
+/// Ties the calling thread to the last of the cores that this process may use, or to the first. With one core there is nothing to tie.
+fn tie(cores: &[usize], last: bool) {
+    if let [first, .., other] = *cores {
+        // Not allowed to: then the kernel moves it about as it likes, and the figures tell.
+        let _ = weir_cpu::pin_to(if last { other } else { first });
     }
 }
 
@@ -101,19 +120,29 @@ fn packets(
     progress: &mut impl FnMut(&str),
 ) -> Result<(Vec<CaseResult>, bool), BenchError> {
     progress(&format!("{name}: tables and frames"));
+    let cores = weir_cpu::allowed_cores();
+    tie(&cores, true);
     let mut scene = Scene::new(effort.thinned).map_err(BenchError::Fib)?;
     set(&mut scene);
     let (mut rig, source) = Rig::new(&mut scene, 7).map_err(BenchError::Pool)?;
     progress(&format!("{name}: checking frames and counters"));
     rig.check().map_err(BenchError::Check)?;
     let hugepages = rig.hugepages;
-    let (stop, got) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (stop, got, counters) = (AtomicBool::new(false), AtomicU64::new(0), source.counters.clone());
     let results = std::thread::scope(|scope| {
-        let reader = scope.spawn(|| drain(source, &stop, &got));
+        let reader = scope.spawn(|| {
+            tie(&cores, false);
+            drain(source, &stop, &got);
+        });
         let mut results = vec![off(&mut rig, name, effort, progress)];
-        for rate in RATES {
+        let promised = PROMISED.contains(&name);
+        let effort = if promised { Effort { pairs: effort.pairs * MORE_ROUNDS, ..effort } } else { effort };
+        for (rate, at_most) in RATES {
             progress(&format!("{name}: sFlow 1:{rate}"));
-            results.push(with_sflow(&mut rig, name, effort, rate, &got));
+            let lost = counters.lost.get();
+            let result = with_sflow(&mut rig, name, effort, rate, &got);
+            let samples_lost = Some(counters.lost.get() - lost);
+            results.push(CaseResult { added_at_most: at_most.filter(|_| promised), samples_lost, ..result });
         }
         stop.store(true, Ordering::Release);
         let _ = reader.join();
@@ -126,7 +155,7 @@ fn packets(
 /// take the ring's lines away from the worker while it writes them.
 const REST: std::time::Duration = std::time::Duration::from_millis(1);
 
-/// The ring's reader, on whatever core the kernel gives it.
+/// The ring's reader.
 fn drain(mut source: SampleSource, stop: &AtomicBool, got: &AtomicU64) {
     loop {
         let ended = stop.load(Ordering::Acquire);
@@ -172,34 +201,33 @@ fn result(rig: &Rig, name: &'static str, sflow: String, before: &[(&'static str,
         added: None,
         added_low: None,
         added_high: None,
+        added_error: None,
+        added_at_most: None,
         null: None,
+        null_error: None,
+        repeated: None,
         samples: None,
         samples_lost: None,
     }
 }
 
-/// Blocks with and without take turns; which comes first changes from pair to pair.
 fn with_sflow(rig: &mut Rig, name: &'static str, effort: Effort, rate: u32, got: &AtomicU64) -> CaseResult {
     rig.sample(rate);
     rig.block(effort.turns, true);
-    let before = rig.node_clocks();
-    let (got_before, mut blocks, mut added, mut null) = (got.load(Ordering::Acquire), Vec::new(), Vec::new(), Vec::new());
-    for pair in 0..effort.pairs {
-        let first = rig.block(effort.turns, pair % 2 == 1);
-        let second = rig.block(effort.turns, pair % 2 == 0);
-        let (on, off) = if pair % 2 == 1 { (first, second) } else { (second, first) };
-        blocks.push(on);
-        added.push(on - off);
-        let (one, two) = (rig.block(effort.turns / 2, false), rig.block(effort.turns / 2, false));
-        null.push(if pair % 2 == 1 { one - two } else { two - one });
+    let (before, got_before) = (rig.node_clocks(), got.load(Ordering::Acquire));
+    let mut found = paired::measure(rig, effort.turns, effort.pairs);
+    let result = result(rig, name, rate.to_string(), &before, &mut found.with);
+    CaseResult {
+        added: Some(found.added.median),
+        added_low: Some(found.added.low),
+        added_high: Some(found.added.high),
+        added_error: Some(found.added.error),
+        null: Some(found.null.median),
+        null_error: Some(found.null.error),
+        repeated: Some(found.repeated),
+        samples: Some(got.load(Ordering::Acquire) - got_before),
+        ..result
     }
-    let mut result = result(rig, name, rate.to_string(), &before, &mut blocks);
-    result.added = Some(round(quantile(&mut added, 0.5)));
-    result.added_low = Some(round(quantile(&mut added, 0.25)));
-    result.added_high = Some(round(quantile(&mut added, 0.75)));
-    result.null = Some(round(quantile(&mut null, 0.5)));
-    result.samples = Some(got.load(Ordering::Acquire) - got_before);
-    result
 }
 
 /// Between the two nearest values; sorts them.

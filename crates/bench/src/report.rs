@@ -46,7 +46,7 @@ pub struct CaseResult {
     /// The most that was asked for, where sFlow is off and it is known (some are relative to other cases of the same run).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
-    /// Median of the paired differences to off.
+    /// What sFlow adds: the median of the differences to off, round by round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added: Option<f64>,
     /// Lower quartile of the differences.
@@ -55,9 +55,21 @@ pub struct CaseResult {
     /// Upper quartile of the differences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added_high: Option<f64>,
-    /// Median of paired differences of off to off: the noise.
+    /// The truth is no further from `added` than this, nineteen times of twenty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added_error: Option<f64>,
+    /// The most that sFlow may add, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added_at_most: Option<f64>,
+    /// The control: the same differences of off to off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub null: Option<f64>,
+    /// As `added_error`, of `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub null_error: Option<f64>,
+    /// Slices in which the core was taken away, and which were played again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeated: Option<u64>,
     /// Samples that the reader got.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<u64>,

@@ -4,14 +4,23 @@ use weir_bench::{Case, Effort, Found, run_case};
 
 #[test]
 fn every_case_forwards_what_it_should() {
-    let mut names = Vec::new();
+    let (mut names, mut promised) = (Vec::new(), Vec::new());
     for &case in Case::ALL {
         let (found, _) =
             run_case(case, Effort { turns: 2, pairs: 1, thinned: 50 }, |_| ()).unwrap_or_else(|error| panic!("{case:?}: {error}"));
         assert!(!found.is_empty() && !case.about().is_empty());
         for found in found {
             let (name, figure) = match found {
-                Found::Packets(found) => (found.name, found.clocks_per_packet),
+                Found::Packets(found) => {
+                    let sampled = found.sflow != "off";
+                    let told = [found.added, found.added_error, found.null, found.null_error].map(|figure| figure.is_some());
+                    assert_eq!(told, [sampled; 4], "{found:?}");
+                    assert_eq!(found.samples_lost, sampled.then_some(0), "{found:?}");
+                    if let Some(at_most) = found.added_at_most {
+                        promised.push((found.name, found.sflow.clone(), at_most));
+                    }
+                    (found.name, found.clocks_per_packet)
+                }
                 Found::Failover(found) => {
                     assert_eq!((found.groups_written, found.lost_after), (1, 0), "{found:?}");
                     (found.name, found.microseconds.min(found.packets_per_second))
@@ -28,6 +37,9 @@ fn every_case_forwards_what_it_should() {
         }
         names.push(case.name());
     }
+    let rates = [("10000", 0.2), ("1000", 0.5), ("100", 2.0)];
+    let of = |case| rates.map(|(rate, at_most)| (case, rate.to_owned(), at_most));
+    assert_eq!(promised, [of("l2xc"), of("ip4")].concat());
     let count = names.len();
     names.sort_unstable();
     names.dedup();

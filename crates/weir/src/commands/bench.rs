@@ -158,8 +158,8 @@ fn table(report: &Report, to: &mut dyn Write) -> Result<(), Failure> {
     writeln!(to, "{}, TSC {} MHz, {} cores, {pages}, {}\n", machine.cpu, machine.tsc_mhz, machine.cores, machine.code_path)?;
     writeln!(
         to,
-        "{:<12}{:>10}{:>10}{:>9}{:>8}{:>8}{:>18}{:>8}  Nodes",
-        "Case", "sFlow", "Clocks", "At most", "Mpps", "Added", "Quartiles", "Null"
+        "{:<12}{:>10}{:>10}{:>9}{:>8}{:>14}{:>9}{:>18}{:>14}  Nodes",
+        "Case", "sFlow", "Clocks", "At most", "Mpps", "Added", "At most", "Quartiles", "Null"
     )?;
     for found in &report.cases {
         if let Found::Packets(case) = found {
@@ -167,6 +167,7 @@ fn table(report: &Report, to: &mut dyn Write) -> Result<(), Failure> {
         }
     }
     writeln!(to, "\nClocks of the time stamp counter a packet, the generator's input not counted.")?;
+    writeln!(to, "Added: what sFlow adds, nineteen times of twenty within what stands behind it; null: off beside off, in the same way.")?;
     for found in &report.cases {
         match found {
             Found::Load(found) => load(found, to)?,
@@ -238,15 +239,20 @@ fn line(case: &CaseResult, to: &mut dyn Write) -> Result<(), Failure> {
         _ => String::new(),
     };
     let nodes: Vec<String> = case.nodes.iter().map(|(name, clocks)| format!("{name} {clocks:.1}")).collect();
-    let (added, null) = (number(case.added), number(case.null));
+    let within = |value: Option<f64>, error: Option<f64>| match (value, error) {
+        (Some(value), Some(error)) => format!("{value:.2} ±{error:.2}"),
+        _ => String::new(),
+    };
+    let (added, null) = (within(case.added, case.added_error), within(case.null, case.null_error));
     let rate = if case.sflow == "off" { case.sflow.clone() } else { format!("1:{}", case.sflow) };
     writeln!(
         to,
-        "{:<12}{rate:>10}{:>10.2}{:>9}{:>8.1}{added:>8}{quartiles:>18}{null:>8}  {}",
+        "{:<12}{rate:>10}{:>10.2}{:>9}{:>8.1}{added:>14}{:>9}{quartiles:>18}{null:>14}  {}",
         case.name,
         case.clocks_per_packet,
         number(case.at_most),
         case.mpps,
+        number(case.added_at_most),
         nodes.join(", ")
     )?;
     Ok(())
