@@ -3,7 +3,8 @@
 //! A list is a function of the key alone, so that an answer stays right for as long as the list lives.
 //! Sets of some answers lie in a cache line each (two for IPv6); the key is kept whole and compared
 //! whole, with the list's number in it, so that one cache serves many lists and a list that was
-//! replaced is forgotten without being looked for. What is kept with a key is what the list's owner makes of the
+//! replaced is forgotten without being looked for. It is kept as it is hashed, under seeds: what was laid over the
+//! key for the one need not be taken off for the other. What is kept with a key is what the list's owner makes of the
 //! rule ([`Acl::with_answers`](crate::Acl::with_answers)), so that nothing else need be read. Where keys fall is stirred
 //! with a seed: who does not know it cannot aim at one set. A flood of keys never seen costs a miss and a search each, no more.
 //!
@@ -16,38 +17,49 @@ use weir_cpu::LargePages;
 
 use crate::acl::{Answer, Identity, NO_RULE};
 use crate::family::Family;
-use crate::key::{Wire4, Words};
+use crate::key::{Key4, Wire4, Words};
 use crate::table::CHUNK;
 
-/// Bits of the protocol's word that are left for the list's number, and where they begin.
-const TAG_SHIFT: u32 = 10;
 /// Misses of a full set until one of its answers is forgotten.
 const SELDOM: u8 = 8;
 /// Of the state of a set: some answer that belongs there was put beside. The bits below count misses.
 const SPILLED: u8 = 0x80;
-/// Bits of a key's hash that are its tag; those below say where its set is.
-const PLACE_BITS: u32 = 24;
+/// Where in a key's hash its tags begin, one for each way of a set; the bits below say where its set is.
+const TAGS: u32 = 32;
 /// Sets that help each other out, which lie side by side.
 const NEIGHBORS: usize = 4;
 /// Answers that a cache remembers at most.
 const MOST: usize = 1 << 24;
 
-/// A key as words of 64 bits, the protocol in the upper half of the last, where a list's number fits above it.
+/// A key as words of 64 bits, some of which are left for a list's number, of 22 bits.
 pub(crate) trait Packed<const W: usize>: Words + Default {
+    /// The bits that are a list's number.
+    const LIST: [u64; W];
     /// The words.
     fn packed(&self) -> [u64; W];
+    /// A list's number in its place.
+    fn list(number: u32) -> [u64; W];
 }
 
-/// Puts a list's number where no key has bits.
-const fn tag(identity: Identity) -> u64 {
-    (identity.number as u64) << (32 + TAG_SHIFT)
+/// Words laid over each other.
+#[inline(always)]
+fn over<const W: usize>(words: [u64; W], others: [u64; W]) -> [u64; W] {
+    std::array::from_fn(|word| words[word] ^ others[word])
 }
 
 /// A multiplication that stirs two words into one.
 #[inline(always)]
-fn stir(seed: u64, [a, b]: [u64; 2]) -> u64 {
-    let product = u128::from(a ^ seed) * u128::from(b ^ 0xa076_1d64_78bd_642f);
+fn stir(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
     (product >> 64) as u64 ^ product as u64
+}
+
+/// What tells the place of a key that lies under seeds, and its tags.
+#[inline(always)]
+fn hash<const W: usize>(key: &[u64; W]) -> u64 {
+    let (pairs, odd) = key.as_chunks::<2>();
+    let sum = pairs.iter().fold(0, |sum, [a, b]| sum ^ stir(sum ^ a, *b));
+    odd.iter().fold(sum, |sum, word| stir(sum ^ word, 0xa076_1d64_78bd_642f))
 }
 
 /// Answers that share their cache lines.
@@ -56,20 +68,24 @@ fn stir(seed: u64, [a, b]: [u64; 2]) -> u64 {
 struct Set<const W: usize, const WAYS: usize> {
     keys: [[u64; W]; WAYS],
     answers: [Answer; WAYS],
-    /// Of each key, in bytes from below; in the uppermost the set's state.
+    /// A byte of each key's hash, another byte for each way, from below; in the uppermost the set's state.
     tags: u32,
 }
 
 impl<const W: usize, const WAYS: usize> Set<W, WAYS> {
-    const EMPTY: Self = Set { keys: [[0; W]; WAYS], answers: [0; WAYS], tags: 0 };
+    /// Without answers: what lies there has list 0, which no list is.
+    const fn empty(seeds: [u64; W]) -> Self {
+        Set { keys: [seeds; WAYS], answers: [0; WAYS], tags: 0 }
+    }
+
     /// One in the byte of each tag.
     const ONES: u32 = 0x01_01_01 >> (8 * (3 - WAYS));
 
-    /// The way of the first key with this tag, if there is one. All tags are compared at once: which of the ways it is no
+    /// The way of the first key with the tags of this hash, if there is one. All tags are compared at once: which of the ways it is no
     /// processor could foresee, and a wrong guess would cost more than the rest of it.
     #[inline(always)]
-    fn way(&self, tag: u32) -> Option<usize> {
-        let differs = self.tags ^ (tag * Self::ONES);
+    fn way(&self, hash: u64) -> Option<usize> {
+        let differs = self.tags ^ (hash >> TAGS) as u32;
         // The lowest byte that is 0 gets its upper bit set, none below it does.
         let same = differs.wrapping_sub(Self::ONES) & !differs & (Self::ONES << 7);
         Some(same.trailing_zeros() as usize / 8).filter(|way| *way < WAYS)
@@ -96,23 +112,25 @@ impl<const W: usize, const WAYS: usize> Set<W, WAYS> {
     }
 
     /// Whether an answer could be kept without another being forgotten.
-    fn has_room(&self) -> bool {
-        self.keys.iter().any(|kept| kept[W - 1] >> (32 + TAG_SHIFT) == 0)
+    fn has_room(&self, seeds: &[u64; W]) -> bool {
+        self.keys.contains(seeds)
     }
 
     /// Keeps an answer: where there is room; else seldom. Of five flows that share a set for three, three
     /// shall be found and two missed, rather than each put out the next. Answers of other lists, which
     /// may be dead, make room more readily.
-    fn keep(&mut self, tag: u32, key: &[u64; W], answer: Answer) {
+    fn keep<K: Packed<W>>(&mut self, hash: u64, key: &[u64; W], answer: Answer, seeds: &[u64; W]) {
         let turn = self.state().wrapping_add(1) & !SPILLED;
         self.set_state(self.state() & SPILLED | turn);
-        let list = |key: &[u64; W]| key[W - 1] >> (32 + TAG_SHIFT);
-        let free = self.keys.iter().position(|kept| list(kept) == 0);
-        let foreign = || self.keys.iter().position(|kept| list(kept) != list(key)).filter(|_| turn.is_multiple_of(2));
+        let free = self.keys.iter().position(|kept| kept == seeds);
+        // What lies over both keys goes when they are laid over each other.
+        let is_foreign = |kept: &[u64; W]| kept.iter().zip(key).zip(K::LIST).any(|((kept, key), list)| (kept ^ key) & list != 0);
+        let foreign = || self.keys.iter().position(is_foreign).filter(|_| turn.is_multiple_of(2));
         let any = || turn.is_multiple_of(SELDOM).then_some((turn / SELDOM) as usize % WAYS);
         if let Some(way) = free.or_else(foreign).or_else(any) {
             (self.keys[way], self.answers[way]) = (*key, answer);
-            self.tags = self.tags & !(0xff << (8 * way)) | tag << (8 * way);
+            let byte = 0xff << (8 * way);
+            self.tags = self.tags & !byte | (hash >> TAGS) as u32 & byte;
         }
     }
 }
@@ -120,7 +138,8 @@ impl<const W: usize, const WAYS: usize> Set<W, WAYS> {
 /// A cache of keys of `W` words, `WAYS` in a set.
 pub(crate) struct Cache<const W: usize, const WAYS: usize> {
     sets: LargePages<Set<W, WAYS>>,
-    seed: u64,
+    /// What lies over keys.
+    seeds: [u64; W],
     epoch: u32,
 }
 
@@ -129,21 +148,18 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
         const { assert!(WAYS <= 3, "a byte for each tag, and one for the state") };
         // Twice the room, so that few sets are overfull.
         let sets = (flows.clamp(1, MOST) * 2).div_ceil(WAYS).next_power_of_two();
-        Cache { sets: LargePages::filled(Set::EMPTY, sets), seed, epoch: 0 }
-    }
-
-    /// What tells the set of a key, and its tag.
-    #[inline(always)]
-    fn hash(&self, key: &[u64; W]) -> u32 {
-        let (pairs, odd) = key.as_chunks::<2>();
-        let sum = pairs.iter().fold(0, |sum, [a, b]| sum ^ stir(self.seed, [sum ^ a, *b]));
-        odd.iter().fold(sum, |sum, word| stir(self.seed, [sum, *word])) as u32
+        let mut state = seed;
+        let seeds = std::array::from_fn(|_| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            stir(state, state ^ 0xe703_7ed1_a0b4_28db)
+        });
+        Cache { sets: LargePages::filled(Set::empty(seeds), sets), seeds, epoch: 0 }
     }
 
     /// Forgets everything when lists' numbers have begun anew since.
     fn renew(&mut self, identity: Identity) {
         if self.epoch != identity.epoch {
-            self.sets.fill(Set::EMPTY);
+            self.sets.fill(Set::empty(self.seeds));
             self.epoch = identity.epoch;
         }
     }
@@ -158,18 +174,12 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
         search: impl Fn(&[F::Key], &mut [Answer]),
     ) {
         self.renew(identity);
-        let tag = tag(identity);
-        let packed = |key: &F::Key| {
-            let mut key = key.packed();
-            key[W - 1] |= tag;
-            key
-        };
+        let cover = over(F::Key::list(identity.number), self.seeds);
+        let packed = |key: &F::Key| over(key.packed(), cover);
         let mut hashes = [0; CHUNK];
-        for (hash, key) in hashes.iter_mut().zip(keys) {
-            *hash = self.hash(&packed(key));
-            if let Some(set) = self.sets.get(place(&self.sets, *hash)) {
-                weir_cpu::prefetch(set);
-            }
+        for (found, key) in hashes.iter_mut().zip(keys) {
+            *found = hash(&packed(key));
+            fetch(&self.sets, *found);
         }
         let mut unknown = [0u8; CHUNK];
         let mut misses = 0;
@@ -180,7 +190,7 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
             misses += usize::from(found.is_none());
         }
         if misses > 0 {
-            self.learn::<F>(unknown.get(..misses).unwrap_or_default(), keys, &hashes, tag, answers, search);
+            self.learn::<F>(unknown.get(..misses).unwrap_or_default(), keys, &hashes, cover, answers, search);
         }
     }
 
@@ -190,8 +200,8 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
         &mut self,
         unknown: &[u8],
         keys: &[F::Key],
-        hashes: &[u32; CHUNK],
-        tag: u64,
+        hashes: &[u64; CHUNK],
+        cover: [u64; W],
         answers: &mut [Answer],
         search: impl Fn(&[F::Key], &mut [Answer]),
     ) {
@@ -207,22 +217,20 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
             if let Some(place) = answers.get_mut(who) {
                 *place = answer;
             }
-            let mut key = key.packed();
-            key[W - 1] |= tag;
-            self.keep(hashes[who % CHUNK], &key, answer);
+            self.keep::<F::Key>(hashes[who % CHUNK], &over(key.packed(), cover), answer);
         }
     }
 
     /// Keeps an answer in its set, or in one beside while only that has room.
-    fn keep(&mut self, hash: u32, key: &[u64; W], answer: Answer) {
+    fn keep<K: Packed<W>>(&mut self, hash: u64, key: &[u64; W], answer: Answer) {
         let place = place(&self.sets, hash);
-        let free = |beside: &usize| self.sets.get(place ^ beside).is_some_and(Set::has_room);
+        let free = |beside: &usize| self.sets.get(place ^ beside).is_some_and(|set| set.has_room(&self.seeds));
         let beside = (0..NEIGHBORS).find(free).unwrap_or(0);
         if let Some(home) = self.sets.get_mut(place).filter(|_| beside != 0) {
             home.set_state(home.state() | SPILLED);
         }
         if let Some(set) = self.sets.get_mut(place ^ beside) {
-            set.keep(hash >> PLACE_BITS, key, answer);
+            set.keep::<K>(hash, key, answer, &self.seeds);
         }
     }
 
@@ -233,15 +241,21 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
 
 /// The place of a hash's set; there are never more sets than the bits tell apart.
 #[inline(always)]
-fn place<S>(sets: &[S], hash: u32) -> usize {
+fn place<S>(sets: &[S], hash: u64) -> usize {
     hash as usize & sets.len().wrapping_sub(1)
+}
+
+/// Asks the processor's cache for a hash's set.
+#[inline(always)]
+fn fetch<S>(sets: &[S], hash: u64) {
+    weir_cpu::prefetch_address(sets.as_ptr().wrapping_add(place(sets, hash)).cast());
 }
 
 /// The answer for a key with this hash: mostly it is the first with its tag, or there is none.
 #[inline(always)]
-fn find<const W: usize, const WAYS: usize>(sets: &[Set<W, WAYS>], hash: u32, key: [u64; W]) -> Option<Answer> {
+fn find<const W: usize, const WAYS: usize>(sets: &[Set<W, WAYS>], hash: u64, key: [u64; W]) -> Option<Answer> {
     let set = sets.get(place(sets, hash))?;
-    match set.way(hash >> PLACE_BITS) {
+    match set.way(hash) {
         Some(way) if set.keys.get(way)? == &key => set.answers.get(way).copied(),
         None if !set.is_spilled() => None,
         _ => find_elsewhere(sets, hash, key),
@@ -250,7 +264,7 @@ fn find<const W: usize, const WAYS: usize>(sets: &[Set<W, WAYS>], hash: u32, key
 
 /// The same behind another key of its tag, or where a full set has put it: into one of those beside.
 #[inline(never)]
-fn find_elsewhere<const W: usize, const WAYS: usize>(sets: &[Set<W, WAYS>], hash: u32, key: [u64; W]) -> Option<Answer> {
+fn find_elsewhere<const W: usize, const WAYS: usize>(sets: &[Set<W, WAYS>], hash: u64, key: [u64; W]) -> Option<Answer> {
     let home = place(sets, hash);
     let sets_of_it = if sets.get(home)?.is_spilled() { NEIGHBORS } else { 1 };
     (0..sets_of_it).find_map(|beside| sets.get(home ^ beside)?.search(&key))
@@ -278,44 +292,36 @@ impl Cache4 {
 #[derive(Clone, Copy)]
 pub struct Asker4<'a> {
     sets: &'a [Set<2, 3>],
-    seed: u64,
-    tag: u64,
+    /// What lies over keys: the seeds, and the list's number.
+    cover: [u64; 2],
 }
 
 impl<'a> Asker4<'a> {
     pub(crate) fn new(cache: &'a mut Cache4, identity: Identity) -> Asker4<'a> {
         cache.0.renew(identity);
-        Asker4 { sets: &cache.0.sets, seed: cache.0.seed, tag: tag(identity) }
-    }
-
-    #[inline(always)]
-    fn words(self, key: Wire4) -> [u64; 2] {
-        let [addresses, rest] = key.packed();
-        [addresses, rest | self.tag]
+        Asker4 { sets: &cache.0.sets, cover: over(Key4::list(identity.number), cache.0.seeds) }
     }
 
     /// The first step: what tells where the answer would be. Asks the processor's cache for it.
     #[inline(always)]
     #[must_use]
-    pub fn ask(self, key: Wire4) -> u32 {
-        let hash = stir(self.seed, self.words(key)) as u32;
-        if let Some(set) = self.sets.get(place(self.sets, hash)) {
-            weir_cpu::prefetch(set);
-        }
+    pub fn ask(self, key: Wire4) -> u64 {
+        let hash = hash(&over(key.packed(), self.cover));
+        fetch(self.sets, hash);
         hash
     }
 
     /// The second step, with what the first gave for this key; `None` when the key was not met lately.
     #[inline(always)]
     #[must_use]
-    pub fn known(self, key: Wire4, asked: u32) -> Option<Answer> {
-        find(self.sets, asked, self.words(key))
+    pub fn known(self, key: Wire4, asked: u64) -> Option<Answer> {
+        find(self.sets, asked, over(key.packed(), self.cover))
     }
 }
 
 impl std::fmt::Debug for Asker4<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Asker4").field("tag", &self.tag).finish_non_exhaustive()
+        f.debug_struct("Asker4").field("sets", &self.sets.len()).finish_non_exhaustive()
     }
 }
 

@@ -66,53 +66,55 @@ pub struct Key4 {
     pub(crate) words: [u32; 4],
 }
 
-/// The key of a packet of a usual protocol, its octets as they lie in the packet.
+/// The key of a packet without IP options, its octets as they lie there: nothing need be put together or turned round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wire4 {
-    /// Source and destination, in little-endian order.
-    addresses: u64,
-    /// Both ports likewise, the protocol above.
-    rest: u64,
+    /// In little-endian order: the protocol, two octets that are 0, the source and one octet of the destination.
+    lower: u64,
+    /// Likewise: the rest of the destination, both ports, one octet that is 0.
+    upper: u64,
 }
 
 /// The protocols that most packets are of, bit by bit.
 const USUAL: u64 = 1 << IpProtocol::TCP.0 | 1 << IpProtocol::UDP.0;
 
 impl Wire4 {
-    /// Of source and destination address, protocol, and the four octets behind the header; `None` for any protocol but
-    /// those which most packets are of. Without a choice among these, which a processor could not foresee.
+    /// Octets of a packet that it is read from.
+    pub const OCTETS: usize = 16;
+    /// The header's checksum is no part of a key.
+    const LOWER: u64 = !0xff_ff00;
+    /// Nor is what lies behind the ports.
+    const UPPER: u64 = !0 >> 8;
+
+    /// Of a packet's octets from the protocol on: checksum, addresses, the four octets behind the header (which has no options) and
+    /// one more, whatever it is.
     #[inline(always)]
     #[must_use]
-    pub const fn usual(addresses: [u8; 8], protocol: IpProtocol, ports: [u8; 4]) -> Option<Wire4> {
-        let is_usual = (protocol.0 < 64) & (USUAL >> (protocol.0 & 63) & 1 != 0);
-        if is_usual { Some(Wire4::unchecked(addresses, protocol, ports)) } else { None }
+    pub fn new(octets: &[u8; Wire4::OCTETS]) -> Wire4 {
+        let [lower, upper] =
+            [octets.first_chunk(), octets.last_chunk()].map(|octets| octets.map_or(0, |octets| u64::from_le_bytes(*octets)));
+        Wire4 { lower: lower & Wire4::LOWER, upper: upper & Wire4::UPPER }
     }
 
-    /// The same of any packet, to ask for what it is not known to have.
-    #[inline(always)]
+    /// Whether the packet is of one of the protocols that most packets are of, which have ports.
     #[must_use]
-    pub const fn unchecked(addresses: [u8; 8], IpProtocol(protocol): IpProtocol, ports: [u8; 4]) -> Wire4 {
-        Wire4 { addresses: u64::from_le_bytes(addresses), rest: pair(u32::from_le_bytes(ports), protocol as u32) }
-    }
-
-    /// Where it goes, as a number.
-    #[inline(always)]
-    #[must_use]
-    pub const fn destination(self) -> u32 {
-        ((self.addresses >> 32) as u32).swap_bytes()
+    pub const fn is_usual(self) -> bool {
+        let protocol = self.lower as u8;
+        protocol < 64 && USUAL >> protocol & 1 != 0
     }
 
     /// The words of [`Packed`].
     #[inline(always)]
     pub(crate) const fn packed(self) -> [u64; 2] {
-        [self.addresses, self.rest]
+        [self.lower, self.upper]
     }
 }
 
 impl From<Wire4> for Key4 {
-    fn from(key: Wire4) -> Key4 {
-        let [source, destination, ports] = [key.addresses, key.addresses >> 32, key.rest].map(|word| (word as u32).swap_bytes());
-        Key4 { words: [source, destination, ports, (key.rest >> 32) as u32] }
+    fn from(Wire4 { lower, upper }: Wire4) -> Key4 {
+        let destination = (lower >> 56) as u32 | (upper as u32) << 8;
+        let [source, destination, ports] = [(lower >> 24) as u32, destination, (upper >> 24) as u32].map(u32::swap_bytes);
+        Key4 { words: [source, destination, ports, u32::from(lower as u8)] }
     }
 }
 
@@ -219,19 +221,36 @@ impl Words for Key6 {
 }
 
 impl Packed<2> for Key4 {
+    /// 14 bits where packets have their checksum, the others at the end.
+    const LIST: [u64; 2] = [0x3fff << 10, 0xff << 56];
+
     #[inline(always)]
     fn packed(&self) -> [u64; 2] {
-        // As octets lie in packets: see `Wire4`.
-        let [a, b, c, d] = self.words;
-        [pair(a.swap_bytes(), b.swap_bytes()), pair(c.swap_bytes(), d)]
+        // As octets lie in packets: see `Wire4`. The marks lie where the checksum does.
+        let [source, destination, ports, protocol] = self.words;
+        let [source, destination, ports] = [source, destination, ports].map(|word| u64::from(word.swap_bytes()));
+        [u64::from(protocol) | source << 24 | destination << 56, destination >> 8 | ports << 24]
+    }
+
+    #[inline(always)]
+    fn list(number: u32) -> [u64; 2] {
+        [(u64::from(number) & 0x3fff) << 10, u64::from(number) >> 14 << 56]
     }
 }
 
 impl Packed<5> for Key6 {
+    const LIST: [u64; 5] = [0, 0, 0, 0, !0 << 42];
+
     #[inline(always)]
     fn packed(&self) -> [u64; 5] {
         let [a, b, c, d, e, f, g, h, i, j] = self.words;
         [pair(a, b), pair(c, d), pair(e, f), pair(g, h), pair(i, j)]
+    }
+
+    /// Above the protocol's word, which has ten bits.
+    #[inline(always)]
+    fn list(number: u32) -> [u64; 5] {
+        [0, 0, 0, 0, u64::from(number) << 42]
     }
 }
 

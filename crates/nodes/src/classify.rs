@@ -112,15 +112,20 @@ impl Flows {
 pub(crate) struct Unknown<'a>(&'a mut Batch<Key4>);
 
 impl Unknown<'_> {
+    /// Notes a packet, if it is of a protocol that most packets are of: nothing is known here of others, ever.
     #[inline(always)]
-    pub(crate) fn note(&mut self, place: usize, key: Wire4) {
-        note(self.0, place, key);
+    pub(crate) fn note(&mut self, place: usize, key: Wire4) -> bool {
+        note(self.0, place, key)
     }
 }
 
 #[inline(never)]
-fn note(unknown: &mut Batch<Key4>, place: usize, key: Wire4) {
+fn note(unknown: &mut Batch<Key4>, place: usize, key: Wire4) -> bool {
+    if !key.is_usual() {
+        return false;
+    }
     unknown.push(key.into(), place);
+    true
 }
 
 /// A node's room to classify vectors in.

@@ -113,13 +113,33 @@ fn run_foreseen<F: Foresight>(packets: &mut [Pkt], work: &mut F) {
     for (asked, packet) in asked.iter_mut().zip(&*packets) {
         *asked = work.ask(packet);
     }
-    let count = packets.len();
-    for place in 0..count {
+    let (mut later, mut place) = (packets, 0);
+    // As long as there are packets so far ahead: nothing of that need be looked at then.
+    while later.len() > EARLY + AHEAD {
+        let Some((packet, rest)) = std::mem::take(&mut later).split_first_mut() else { break };
+        let (Some(soon), Some(further)) = (rest.get(EARLY - 1), rest.get(EARLY + AHEAD - 1)) else { break };
         let now = asked[place % EARLY];
-        // Near the end the last packet is asked for again and again: that costs less than to look whether there is one.
-        asked[place % EARLY] = work.ask(&packets[(place + EARLY).min(count - 1)]);
-        packets[(place + EARLY + AHEAD).min(count - 1)].prefetch();
-        work.one(place, &mut packets[place], now);
+        asked[place % EARLY] = work.ask(soon);
+        further.prefetch();
+        work.one(place, packet, now);
+        place += 1;
+        later = rest;
+    }
+    run_last(later, place, asked, work);
+}
+
+/// The last packets, which are all fetched.
+#[inline(always)]
+fn run_last<F: Foresight>(packets: &mut [Pkt], first: usize, mut asked: [F::Asked; EARLY], work: &mut F) {
+    let (mut later, mut place) = (packets, first);
+    while let Some((packet, rest)) = later.split_first_mut() {
+        let now = asked[place % EARLY];
+        if let Some(soon) = rest.get(EARLY - 1) {
+            asked[place % EARLY] = work.ask(soon);
+        }
+        work.one(place, packet, now);
+        place += 1;
+        later = rest;
     }
 }
 

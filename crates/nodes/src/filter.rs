@@ -155,28 +155,36 @@ impl Filter {
 /// memory, but many waits at once take no longer than one.
 pub(crate) struct Met(Box<Terms>);
 
-/// Of each packet of a vector its term, and its bytes above that.
-pub(crate) type Terms = [u64; VECTOR];
+/// What each packet of a vector met.
+pub(crate) type Terms = [TermMet; VECTOR];
 
-/// What is noted of a packet.
-#[inline(always)]
-pub(crate) fn term_met(judgement: Judgement, bytes: usize) -> u64 {
-    judgement.term() as u64 | (bytes as u64) << 32
+/// What is noted of a packet: what it met, and its bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct TermMet {
+    judgement: Judgement,
+    bytes: u32,
+}
+
+impl TermMet {
+    /// No list has so many terms.
+    pub(crate) const NONE: TermMet = TermMet { judgement: Judgement(u32::MAX), bytes: 0 };
+
+    #[inline(always)]
+    pub(crate) fn new(judgement: Judgement, bytes: usize) -> TermMet {
+        TermMet { judgement, bytes: bytes as u32 }
+    }
 }
 
 impl Default for Met {
     fn default() -> Met {
-        Met(Box::new([Met::NONE; VECTOR]))
+        Met(Box::new([TermMet::NONE; VECTOR]))
     }
 }
 
 impl Met {
-    /// No list has so many terms.
-    const NONE: u64 = u32::MAX as u64;
-
     /// For the packets of the next vector.
     pub(crate) fn begin(&mut self) {
-        self.0.fill(Met::NONE);
+        self.0.fill(TermMet::NONE);
     }
 
     /// Where they are noted.
@@ -188,10 +196,14 @@ impl Met {
     /// Counts.
     #[inline(never)]
     pub(crate) fn count(&self, packets: usize, hits: &[Hits]) {
-        for met in self.0.iter().take(packets) {
-            if let Some(hits) = hits.get(*met as u32 as usize) {
-                hits.count((met >> 32) as usize);
+        // By fours, as a third of what one takes would be the loop's.
+        let (fours, rest) = self.0.get(..packets).unwrap_or_default().as_chunks::<4>();
+        let count = |met: &TermMet| {
+            if let Some(hits) = hits.get(met.judgement.term()) {
+                hits.count(met.bytes as usize);
             }
-        }
+        };
+        fours.iter().for_each(|[a, b, c, d]| [a, b, c, d].into_iter().for_each(count));
+        rest.iter().for_each(count);
     }
 }

@@ -10,7 +10,7 @@ use weir_acl::Wire4;
 use weir_buf::Pkt;
 use weir_fib::{Labelled, LargeFib4, NexthopView, SmallFib4};
 use weir_port::interface::{Feature, Features};
-use weir_wire::{EthernetHeader, IpProtocol, Ipv4Header, MacAddr, checksum};
+use weir_wire::{EthernetHeader, Ipv4Header, MacAddr, checksum};
 
 use crate::{ip4_input, ip4_rewrite, mpls};
 
@@ -37,10 +37,10 @@ pub(crate) struct Straight<'a> {
     nexthops: NexthopView<'a>,
 }
 
-/// Bytes of both ports.
-const PORTS: usize = 4;
-/// Bytes up to their end.
-const KEYED: usize = PLAIN + PORTS;
+/// Bytes of a plain packet up to the end of its ports.
+const KEYED: usize = PLAIN + 4;
+/// Bytes of a frame in which all lies that access lists ask for, as it is read.
+const READ: usize = ETHERNET + 9 + Wire4::OCTETS;
 
 /// Where a fragment belongs (RFC 791 section 3.1), in little-endian order.
 const FRAGMENT_OFFSET: u64 = 0xff1f;
@@ -56,6 +56,8 @@ pub(crate) struct Plain {
     pub(crate) whole: usize,
     /// Time to live, protocol and checksum.
     pub(crate) hops: u32,
+    /// The type of service.
+    pub(crate) service: u8,
 }
 
 /// A table in which packets are looked up in two steps.
@@ -80,6 +82,13 @@ impl Table for LargeFib4<'_> {
     fn last(self, destination: u32, first: u32) -> u32 {
         LargeFib4::last(self, destination, first)
     }
+}
+
+/// Who says where packets go that lists were asked about.
+pub(crate) trait Judge {
+    /// The group, if the packet may go. It is no later fragment, and does not end before its ports, if its protocol has some.
+    /// To be marked `#[inline(always)]`.
+    fn judge(&mut self, key: Wire4, plain: Plain) -> Option<u32>;
 }
 
 /// It is in the cache, if not in the nearest: one step does, once the root's line is there.
@@ -120,7 +129,7 @@ impl<'a> Straight<'a> {
         let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
         let plain = self.examine(frame, len, chained)?;
         let group = fib.lookup(plain.destination);
-        let Some(adjacency) = self.nexthops.only_neighbor(group) else { return self.push::<LABELS>(packet, group, plain.whole) };
+        let Some(adjacency) = self.nexthops.only_neighbor(group) else { return self.push::<LABELS>(packet, group, plain) };
         let interface = ip4_rewrite::head(adjacency, plain.whole, plain.hops, frame)?;
         Some(leave(packet, len, plain.whole, interface))
     }
@@ -157,28 +166,33 @@ impl<'a> Straight<'a> {
     pub(crate) fn leave<const LABELS: bool>(self, group: u32, whole: usize, packet: &mut Pkt) -> Option<u32> {
         let len = packet.len();
         let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
-        let hops = word(frame, ETHERNET + 8) as u32;
-        let Some(adjacency) = self.nexthops.only_neighbor(group) else { return self.push::<LABELS>(packet, group, whole) };
-        let interface = ip4_rewrite::head(adjacency, whole, hops, frame)?;
+        let Header { sizes, hops, destination } = Header::read(frame);
+        let plain = Plain { destination: destination.swap_bytes(), whole, hops: hops as u32, service: (sizes >> 8) as u8 };
+        let Some(adjacency) = self.nexthops.only_neighbor(group) else { return self.push::<LABELS>(packet, group, plain) };
+        let interface = ip4_rewrite::head(adjacency, whole, plain.hops, frame)?;
         Some(leave(packet, len, whole, interface))
     }
 
-    /// What access lists ask of a packet, and its bytes without what Ethernet padded, if it is plain and of a usual protocol, no later
-    /// fragment, and does not end before its ports.
+    /// As [`Straight::forward`], to the group that a judge finds for what access lists ask of the packet.
     #[inline(always)]
-    pub(crate) fn keyed(self, packet: &Pkt) -> Option<(Wire4, usize)> {
-        let frame = packet.data().first_chunk::<KEYED>()?;
-        let (addresses, protocol, ports) = key_fields(frame);
-        let frame = frame.first_chunk::<PLAIN>()?;
-        let plain = self.examine(frame, packet.len(), packet.is_chained())?;
-        let is_first = word(frame, ETHERNET) >> 48 & FRAGMENT_OFFSET == 0;
-        let key = Wire4::usual(addresses, protocol, ports)?;
-        ((plain.whole >= KEYED) & is_first).then_some((key, plain.whole))
+    pub(crate) fn forward_judged(self, packet: &mut Pkt, judge: &mut impl Judge) -> Option<u32> {
+        let (len, chained) = (packet.len(), packet.is_chained());
+        let frame = packet.data_mut().first_chunk_mut::<READ>()?;
+        let key = key_of(frame);
+        let frame = frame.first_chunk_mut::<PLAIN>()?;
+        let plain = self.examine_of::<KEYED>(frame, len, chained)?;
+        if word(frame, ETHERNET) >> 48 & FRAGMENT_OFFSET != 0 {
+            return None;
+        }
+        let group = judge.judge(key, plain)?;
+        let Some(adjacency) = self.nexthops.only_neighbor(group) else { return self.push::<true>(packet, group, plain) };
+        let interface = ip4_rewrite::head(adjacency, plain.whole, plain.hops, frame)?;
+        Some(leave(packet, len, plain.whole, interface))
     }
 
     #[inline(always)]
-    fn push<const LABELS: bool>(self, packet: &mut Pkt, group: u32, whole: usize) -> Option<u32> {
-        if LABELS { push(self.nexthops, packet, group, whole) } else { None }
+    fn push<const LABELS: bool>(self, packet: &mut Pkt, group: u32, plain: Plain) -> Option<u32> {
+        if LABELS { push(self.nexthops, packet, group, plain) } else { None }
     }
 
     /// Whether there are paths that push labels.
@@ -189,11 +203,17 @@ impl<'a> Straight<'a> {
     /// Whether these are the headers of a plain packet for this station.
     #[inline(always)]
     fn examine(self, frame: &[u8; PLAIN], len: usize, chained: bool) -> Option<Plain> {
+        self.examine_of::<PLAIN>(frame, len, chained)
+    }
+
+    /// The same, of a packet that has so many bytes at least.
+    #[inline(always)]
+    fn examine_of<const LEAST: usize>(self, frame: &[u8; PLAIN], len: usize, chained: bool) -> Option<Plain> {
         // MAC addresses and types as words.
         let (stations, types) = (word(frame, 0), word(frame, 8));
         let ours = (stations << 16 == self.station) & (types >> 32 & 0xff_ffff == IP4_PLAIN) & !chained;
         let header = Header::read(frame);
-        if ours & header.is_sound() { header.plain(len) } else { None }
+        if ours & header.is_sound() { header.plain_of::<LEAST>(len) } else { None }
     }
 }
 
@@ -234,20 +254,25 @@ impl Header {
     /// What of it matters in a frame of `len` bytes, if the packet ends within.
     #[inline(always)]
     pub(crate) fn plain(self, len: usize) -> Option<Plain> {
+        self.plain_of::<PLAIN>(len)
+    }
+
+    #[inline(always)]
+    fn plain_of<const LEAST: usize>(self, len: usize) -> Option<Plain> {
         let whole = whole(self.sizes);
-        if whole > len || whole < PLAIN {
+        if whole > len || whole < LEAST {
             return None;
         }
-        Some(Plain { destination: self.destination.swap_bytes(), whole, hops: self.hops as u32 })
+        Some(Plain { destination: self.destination.swap_bytes(), whole, hops: self.hops as u32, service: self.service() })
     }
 }
 
 /// Where the group's packets get labels: one in the usual case.
 #[inline(always)]
-fn push(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32, whole: usize) -> Option<u32> {
+fn push(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32, plain: Plain) -> Option<u32> {
     match nexthops.only_push(group) {
-        Some((entry, below)) => mpls::one4(below, entry, packet, whole),
-        None => push_stack(nexthops.only_labelled(group)?, packet, whole),
+        Some((entry, below)) => mpls::one4(below, entry, packet, plain),
+        None => push_stack(nexthops.only_labelled(group)?, packet, plain.whole),
     }
 }
 
@@ -268,21 +293,17 @@ pub(crate) fn leave(packet: &mut Pkt, len: usize, whole: usize, interface: u32) 
     interface
 }
 
-/// What access lists ask of a packet that is plain and of a usual protocol; of others anything.
+/// What access lists ask of a packet that is plain, and where it goes; of others anything.
 #[inline(always)]
-pub(crate) fn key(packet: &Pkt) -> Option<Wire4> {
-    let (addresses, protocol, ports) = key_fields(packet.data().first_chunk()?);
-    Some(Wire4::unchecked(addresses, protocol, ports))
+pub(crate) fn key(packet: &Pkt) -> Option<(Wire4, u32)> {
+    let frame = packet.data().first_chunk::<READ>()?;
+    let destination = frame.get(PLAIN - 4..).and_then(|rest| rest.first_chunk())?;
+    Some((key_of(frame), u32::from_be_bytes(*destination)))
 }
 
 #[inline(always)]
-fn key_fields(frame: &[u8; KEYED]) -> ([u8; 8], IpProtocol, [u8; PORTS]) {
-    let bytes = |at: usize| frame.get(at..).and_then(|rest| rest.first_chunk());
-    (
-        bytes(PLAIN - 8).map_or([0; 8], |addresses| *addresses),
-        IpProtocol(frame[PLAIN - 11]),
-        frame.last_chunk().map_or([0; PORTS], |ports| *ports),
-    )
+fn key_of(frame: &[u8; READ]) -> Wire4 {
+    frame.last_chunk().map_or(Wire4::new(&[0; Wire4::OCTETS]), Wire4::new)
 }
 
 /// Bytes of a plain packet's frame without what Ethernet padded.

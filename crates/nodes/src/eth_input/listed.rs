@@ -5,8 +5,11 @@
 //! packets before its packet is validated, held against what lies there, looked up and rewritten. Packets of flows that are
 //! not known come last: the list is asked for all of them together. Only what is permitted leaves
 //! here and is counted by its term, when the vector is over; all else goes to acl-input, which counts and drops it.
+//! Only protocols that have ports and are usual are ever known, so that a packet of a known flow need not be asked what it is.
 
-use weir_acl::Asker4;
+use std::hint::cold_path;
+
+use weir_acl::{Asker4, Wire4};
 use weir_buf::{Pkt, VECTOR};
 use weir_fib::Fib4;
 use weir_graph::{Cx, Outcome, Verdict};
@@ -15,9 +18,9 @@ use weir_port::interface::Interface;
 use super::Census;
 use super::left::Left;
 use crate::classify::{Flows, Unknown};
-use crate::filter::{self, Filter, Judgement, Terms};
+use crate::filter::{Filter, Judgement, TermMet, Terms};
 use crate::interface_input::{ACL_INPUT, IP4_LOOKUP};
-use crate::ip4_straight::{self, Straight, Table};
+use crate::ip4_straight::{self, Judge, Plain, Straight, Table};
 use crate::{Tables, each};
 
 /// The lists that packets are held against in this pass, and the table by which they are forwarded, if that can be.
@@ -78,17 +81,6 @@ impl Pass<'_> {
         left
     }
 
-    /// A packet of `whole` bytes that met a rule: the interface that it leaves by, if it is permitted.
-    #[inline(always)]
-    fn forward(self, judgement: Judgement, group: u32, whole: usize, packet: &mut Pkt, met: &mut u64) -> Option<u32> {
-        if !judgement.permits() {
-            return None;
-        }
-        let out = self.straight.leave::<true>(group, whole, packet)?;
-        *met = filter::term_met(judgement, whole);
-        Some(out)
-    }
-
     /// Packets of flows that were not known.
     #[inline(never)]
     fn late(self, fib: impl Table, flows: &mut Flows, packets: &mut [Pkt], left: &mut Left, odd: &mut Census, verdicts: &mut [Verdict]) {
@@ -98,7 +90,10 @@ impl Pass<'_> {
             let destination = key.destination().to_bits();
             let (len, group) = (packet.len(), fib.last(destination, fib.first(destination)));
             let whole = ip4_straight::bytes(packet);
-            let out = self.forward(judgement, group, whole, packet, &mut met[place % VECTOR]);
+            let out = if judgement.permits() { self.straight.leave::<true>(group, whole, packet) } else { None };
+            if out.is_some() {
+                met[place % VECTOR] = TermMet::new(judgement, whole);
+            }
             left.note(self.interface, place, packet, len, out, odd, verdicts);
         }
     }
@@ -119,12 +114,12 @@ struct Listed<'a, 'v, T> {
 impl<T: Table> each::Foresight for Listed<'_, '_, T> {
     /// What tells the place of the flow's answer, and the first step of the lookup: of a packet that is not usual anything, since
     /// nothing is looked up for it.
-    type Asked = (u32, T::Between);
+    type Asked = (u64, T::Between);
 
     #[inline(always)]
     fn ask(&self, packet: &Pkt) -> Self::Asked {
         match ip4_straight::key(packet) {
-            Some(key) => (self.asker.ask(key), self.fib.first(key.destination())),
+            Some((key, destination)) => (self.asker.ask(key), self.fib.first(destination)),
             None => Self::Asked::default(),
         }
     }
@@ -132,14 +127,42 @@ impl<T: Table> each::Foresight for Listed<'_, '_, T> {
     #[inline(always)]
     fn one(&mut self, place: usize, packet: &mut Pkt, (asked, first): Self::Asked) {
         let (len, pass) = (packet.len(), self.pass);
-        let out = match pass.straight.keyed(packet) {
-            None => None,
-            Some((key, whole)) => {
-                let Some(answer) = self.asker.known(key, asked) else { return self.unknown.note(place, key) };
-                let group = self.fib.last(key.destination(), first);
-                pass.forward(Judgement(answer), group, whole, packet, &mut self.met[place % VECTOR])
+        let (asker, fib, met) = (self.asker, self.fib, &mut self.met[place % VECTOR]);
+        let mut asking = Asking { asker, fib, asked, first, met, is_unknown: false };
+        let out = pass.straight.forward_judged(packet, &mut asking);
+        if out.is_none() {
+            cold_path();
+            *asking.met = TermMet::NONE;
+            if asking.is_unknown && ip4_straight::key(packet).is_some_and(|(key, _)| self.unknown.note(place, key)) {
+                return;
             }
-        };
+        }
         self.left.note(pass.interface, place, packet, len, out, self.odd, self.verdicts);
+    }
+}
+
+/// A known flow's answer, and where its packet goes.
+struct Asking<'s, 'a, T: Table> {
+    asker: Asker4<'a>,
+    fib: T,
+    asked: u64,
+    first: T::Between,
+    met: &'s mut TermMet,
+    is_unknown: bool,
+}
+
+impl<T: Table> Judge for Asking<'_, '_, T> {
+    #[inline(always)]
+    fn judge(&mut self, key: Wire4, plain: Plain) -> Option<u32> {
+        let Some(answer) = self.asker.known(key, self.asked) else {
+            self.is_unknown = true;
+            return None;
+        };
+        let judgement = Judgement(answer);
+        if !judgement.permits() {
+            return None;
+        }
+        *self.met = TermMet::new(judgement, plain.whole);
+        Some(self.fib.last(plain.destination, self.first))
     }
 }

@@ -13,6 +13,7 @@ use weir_wire::{EtherType, EthernetHeader, Ipv4Header, Ipv6Header};
 use super::{BOTTOM, CLASS_SHIFT, ENTRY, Fields, entropy, write_entries, write_ethernet};
 use crate::eth_input::ETHERNET;
 use crate::ip4_rewrite::hop_taken;
+use crate::ip4_straight::Plain;
 use crate::{Tables, flow_hash4};
 
 pub(crate) struct MplsPush;
@@ -131,16 +132,16 @@ pub(crate) fn plain4(labelled: &Labelled, packet: &mut Pkt) -> Option<u32> {
 const LABELLED: usize = ETHERNET + ENTRY + 12;
 
 /// The same for one label that takes over time to live and class: `entry` without them. What Ethernet padded, behind
-/// `whole` bytes, goes.
+/// the packet's whole bytes, goes.
 #[inline(always)]
-pub(crate) fn one4(below: &Adjacency, entry: u32, packet: &mut Pkt, whole: usize) -> Option<u32> {
+pub(crate) fn one4(below: &Adjacency, entry: u32, packet: &mut Pkt, plain: Plain) -> Option<u32> {
     let (start, end) = below.in_use()?;
-    let frame = packet.data().first_chunk::<PLAIN>()?;
-    let hops = hop_taken(u32::from_le_bytes(*frame[HOPS..].first_chunk()?))?;
+    let hops = hop_taken(plain.hops)?;
+    let whole = plain.whole;
     if whole + ENTRY > below.longest_frame() || packet.headroom() < ENTRY {
         return None;
     }
-    let word = entry | u32::from(frame[ETHERNET + 1] >> 5) << CLASS_SHIFT | BOTTOM | hops & 0xff;
+    let word = entry | u32::from(plain.service >> 5) << CLASS_SHIFT | BOTTOM | hops & 0xff;
     if whole != packet.len() {
         let _ = packet.set_len(whole);
     }
