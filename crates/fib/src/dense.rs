@@ -124,10 +124,14 @@ pub(crate) fn len_of(head: &[AtomicU32], narrow: u32) -> usize {
 /// The run of a node that holds each slot.
 pub(crate) fn runs(head: &[AtomicU32]) -> [u16; SLOTS] {
     let mut runs = [0; SLOTS];
-    for (slot, run) in runs.iter_mut().enumerate() {
-        let (word, bit) = head_of(slot);
-        let head = head.get(word).map_or(0, |word| word.load(Ordering::Relaxed));
-        *run = run_of(head, bit) as u16;
+    for (runs, head) in runs.chunks_mut(STEP).zip(head) {
+        // As `run_of` counts, slot after slot.
+        let head = head.load(Ordering::Relaxed);
+        let mut run = (head >> BEGINS) as u16;
+        for (bit, place) in runs.iter_mut().enumerate() {
+            run += ((head << 1) >> bit & u32::from(bit > 0)) as u16;
+            *place = run;
+        }
     }
     runs
 }

@@ -3,8 +3,8 @@
 //! Bit 31 tells a node from a leaf. A leaf is the group alone, and zero is the leaf that says: no route.
 //! A node is named by the unit of memory that it begins at (see `arena.rs`). Bit 30 tells a node that is
 //! coded from a plain block of 256 slots; bit 29 then tells the two codes apart: dense (`dense.rs`) and
-//! ranges (`range.rs`), where bit 26 says whether there is an index. Of a plain block (words or bytes) and of a dense
-//! node (words, halves or bytes) bits 26 and 27 say what a slot or run takes.
+//! ranges (`range.rs`), where bit 26 says whether there is an index. Of a dense node (words, halves or bytes)
+//! bits 26 and 27 say what a run takes.
 
 /// Bits of a group number; the other nine of a word are the place of a route in its node (`rib.rs`).
 pub(crate) const GROUP_BITS: u32 = 23;
@@ -17,8 +17,6 @@ const NODE: u32 = 1 << 31;
 const CODED: u32 = 1 << 30;
 const RANGES: u32 = 1 << 29;
 const KIND_SHIFT: u32 = 26;
-/// Entries that take a word shifted right by this.
-const BYTES: u32 = 2;
 const UNIT_MASK: u32 = (1 << KIND_SHIFT) - 1;
 
 /// What a slot holds.
@@ -34,11 +32,6 @@ impl Entry {
 
     pub(crate) fn plain(unit: u32) -> Entry {
         Entry(NODE | unit & UNIT_MASK)
-    }
-
-    /// A plain node of bytes.
-    pub(crate) fn bytes(unit: u32) -> Entry {
-        Entry(NODE | BYTES << KIND_SHIFT | unit & UNIT_MASK)
     }
 
     /// A dense node whose runs take a word shifted right by `narrow`: 4, 2 or 1 bytes.
@@ -57,22 +50,10 @@ impl Entry {
         self.0 & NODE != 0
     }
 
-    /// Of a node: whether it is a plain block, of words or of bytes.
+    /// Of a node: whether it is a plain block.
     #[inline(always)]
     pub(crate) fn is_plain(self) -> bool {
         self.0 & (NODE | CODED) == NODE
-    }
-
-    /// Of a node: whether it is a plain block of words.
-    #[inline(always)]
-    pub(crate) fn is_words(self) -> bool {
-        self.0 & (NODE | CODED | 3 << KIND_SHIFT) == NODE
-    }
-
-    /// Whether it is a plain block of bytes.
-    #[inline(always)]
-    pub(crate) fn is_bytes(self) -> bool {
-        self.0 & (NODE | CODED | 3 << KIND_SHIFT) == NODE | BYTES << KIND_SHIFT
     }
 
     /// Of a node: whether it is one of ranges.
@@ -99,7 +80,7 @@ impl Entry {
         self.0 & UNIT_MASK
     }
 
-    /// Of a plain block of words: where it begins. Of another one something that no memory has, so that whoever
+    /// Of a plain block: where it begins. Of another one something that no memory has, so that whoever
     /// expects only those need not ask.
     #[inline(always)]
     pub(crate) fn plain_unit(self) -> usize {

@@ -3,10 +3,10 @@
 //! A trie of 16, 8 and 8 bits (`trie.rs`): the root has an entry for each first half of an address, and a
 //! lookup is one load when no route there is longer than /16, else a node more for the third octet, and
 //! one for the fourth where routes are longer than /24. A table of few routes has plain nodes, and is
-//! asked address by address ([`SmallFib4`]). In a larger one nodes are dense, a tenth of the size; in a full one they are
-//! plain again, a byte a slot, since routes enough pay for that and a lookup then reads one byte behind the root. A
+//! asked address by address ([`SmallFib4`]). In a larger one nodes are dense, a tenth of the size. A
 //! batch overlaps its waits for memory: a pass over all addresses works out what the next pass reads and
-//! fetches it ([`LargeFib4`]). Addresses that are done after the first load go along, without a branch, since what a
+//! fetches it ([`LargeFib4`]). A full one has a cache line for each /17 beside (`line.rs`), so that what a lookup reads can be
+//! asked for when the address is known ([`FullFib4`]). Addresses that are done after the first load go along, without a branch, since what a
 //! random address finds cannot be guessed.
 
 use std::hint::cold_path;
@@ -16,8 +16,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::arena::UNIT_WORDS;
 use crate::dense::{self, SLOTS};
 use crate::entry::Entry;
+use crate::line;
 use crate::trie::{Trie, byte_of_run, load};
 
+/// How many lookups ahead a full table is asked for what one reads.
+const AHEAD: usize = 24;
 /// How many lookups are staged together.
 const STAGE: usize = 256;
 /// Words of a cache line.
@@ -59,10 +62,23 @@ impl Fib4 {
         Some(SmallFib4 { fib: self, root: &self.trie.root, blocks: self.trie.words.first() })
     }
 
+    /// The table as it is best asked when lines tell nearly all of it.
+    #[inline(always)]
+    #[must_use]
+    pub fn full(&self) -> Option<FullFib4<'_>> {
+        if !self.trie.is_told.load(Ordering::Acquire) {
+            return None;
+        }
+        Some(FullFib4 { fib: self, lines: self.trie.lines.get()?.all()? })
+    }
+
     /// Looks up many addresses so that their waits for memory overlap. Stops at the end of the
     /// shorter slice.
     #[inline(always)]
     pub fn lookup_batch(&self, addresses: &[u32], groups: &mut [u32]) {
+        if let Some(full) = self.full() {
+            return full.lookup_batch(addresses, groups);
+        }
         for (addresses, groups) in addresses.chunks(STAGE).zip(groups.chunks_mut(STAGE)) {
             let count = addresses.len().min(groups.len());
             let (Some(addresses), Some(groups)) = (addresses.get(..count), groups.get_mut(..count)) else { return };
@@ -119,19 +135,15 @@ impl LargeFib4<'_> {
         weir_cpu::prefetch(&self.root[usize::from(half)]);
     }
 
-    /// What the root says of an address: a word for the step that follows. Fetches the byte that it reads, or the two
-    /// cache lines that most dense nodes of the third octet fill.
+    /// What the root says of an address: a word for the step that follows. Fetches the two cache lines that most dense
+    /// nodes of the third octet fill.
     #[inline(always)]
     #[must_use]
     pub fn first(self, address: u32) -> u32 {
         let top = load(&self.root[(address >> 16) as usize]);
         let start = top.unit() as usize * UNIT_WORDS;
-        if top.is_node() && !top.is_bytes() {
-            self.fetch(start);
-            self.fetch(start + CACHE_LINE);
-        } else {
-            self.fetch(start + slot(address, 8) / size_of::<u32>());
-        }
+        self.fetch(start);
+        self.fetch(start + CACHE_LINE);
         top.0
     }
 
@@ -140,20 +152,6 @@ impl LargeFib4<'_> {
     #[inline(always)]
     #[must_use]
     pub fn last(self, address: u32, first: u32) -> u32 {
-        let (entry, slot) = (Entry(first), slot(address, 8));
-        let word = self.words.get(entry.unit() as usize * UNIT_WORDS + slot / size_of::<u32>());
-        match word.filter(|_| entry.is_bytes() | !entry.is_node()) {
-            Some(word) => {
-                let below = word.load(Ordering::Relaxed) >> (slot % size_of::<u32>() * 8) & 0xff;
-                if entry.is_node() { below } else { entry.group() }
-            }
-            None => self.dense(address, first),
-        }
-    }
-
-    /// The group by way of a dense node.
-    #[inline(never)]
-    fn dense(self, address: u32, first: u32) -> u32 {
         let (entry, slot) = (Entry(first), slot(address, 8));
         let (head, bit) = dense::head_of(slot);
         let start = entry.unit() as usize * UNIT_WORDS;
@@ -182,6 +180,57 @@ fn otherwise(trie: &Trie, address: u32, first: u32) -> u32 {
         }
     }
     entry.group()
+}
+
+/// A [`Fib4`] whose lines tell nearly all: for loops that ask for what a lookup reads some packets earlier.
+#[derive(Clone, Copy)]
+pub struct FullFib4<'a> {
+    fib: &'a Fib4,
+    lines: &'a line::All,
+}
+
+impl FullFib4<'_> {
+    /// Asks the processor's cache for what a lookup reads.
+    #[inline(always)]
+    pub fn announce(self, address: u32) {
+        weir_cpu::prefetch(&self.lines[line::of(address)]);
+    }
+
+    /// As [`Fib4::lookup`].
+    #[inline(always)]
+    #[must_use]
+    pub fn lookup(self, address: u32) -> u32 {
+        match self.lines[line::of(address)].group(address) {
+            Some(group) => group,
+            None => {
+                cold_path();
+                untold(self.fib, address)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn lookup_batch(self, addresses: &[u32], groups: &mut [u32]) {
+        addresses.iter().take(AHEAD).for_each(|&address| self.announce(address));
+        let (last, later) = (addresses.last().copied().unwrap_or(0), addresses.get(AHEAD..).unwrap_or(&[]));
+        let soon = later.iter().copied().chain(std::iter::repeat(last));
+        for ((&address, soon), group) in addresses.iter().zip(soon).zip(groups) {
+            self.announce(soon);
+            *group = self.lookup(address);
+        }
+    }
+}
+
+/// What no line tells.
+#[inline(never)]
+fn untold(fib: &Fib4, address: u32) -> u32 {
+    fib.lookup(address)
+}
+
+impl std::fmt::Debug for FullFib4<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FullFib4").finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for LargeFib4<'_> {

@@ -19,9 +19,10 @@ use weir_ring::qsbr::{Domain, Ticket};
 use crate::arena::{Space, UNIT, UNIT_WORDS};
 use crate::dense::{self, SLOTS, Slots};
 use crate::entry::Entry;
+use crate::line::{Coded as Told, LINES_OF_SLOT, Line, Lines, TOLD_LINES, TOLD_SLOTS};
 use crate::range;
 use crate::rib::{self, Full, Prefix, Rib};
-use crate::trie::{Place, Trie, byte_of_run};
+use crate::trie::{Place, ROOT, Trie, byte_of_run};
 
 /// What nodes a table may be made of.
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +33,8 @@ pub(crate) struct Shape {
     pub(crate) few: usize,
     /// With so many routes below, nodes are plain, too: each of these pays for some bytes more.
     pub(crate) plain_from: usize,
-    /// A table of so many routes has plain nodes of bytes where its groups fit them: a quarter of a KiB each, of which
-    /// a lookup reads one byte.
-    pub(crate) bytes_from: usize,
+    /// A table of so many routes tells the groups of all /24 in lines, too.
+    pub(crate) lines_from: usize,
 }
 
 /// A node to give back.
@@ -63,11 +63,11 @@ pub(crate) struct Grower {
     retired: VecDeque<(Ticket, Block)>,
     /// Slots of the root that are to be made anew.
     dirty: BTreeSet<u16>,
-    /// The slots of the root below have nodes as a large table has them.
-    large_below: usize,
+    /// The lines of the slots of the root below were written since the table is large.
+    told_below: usize,
 }
 
-/// Slots of the root whose nodes become those of a large table with each change, until all have.
+/// Slots of the root whose lines are written with each change of a table that has become large, until all are.
 const RENEWED: usize = 4;
 
 impl Grower {
@@ -76,13 +76,25 @@ impl Grower {
             trie: Arc::new(Trie::new()?),
             shape,
             large: false,
+            slot: 0,
+            shown: [Entry::NO_ROUTE; SLOTS],
+            is_leaf: false,
+            lines: Vec::new(),
+            told: 0,
             words: Space::default(),
             fresh: Vec::new(),
             replaced: Vec::new(),
             stores: Vec::new(),
             count: 0,
         };
-        Some(Grower { rib: Rib::new(), nodes, domain: domain.clone(), retired: VecDeque::new(), dirty: BTreeSet::new(), large_below: 0 })
+        let mut grower =
+            Grower { rib: Rib::new(), nodes, domain: domain.clone(), retired: VecDeque::new(), dirty: BTreeSet::new(), told_below: 0 };
+        grower.grow_large();
+        if grower.nodes.large {
+            grower.nodes.show_nothing();
+            grower.told_below = ROOT;
+        }
+        Some(grower)
     }
 
     pub(crate) fn trie(&self) -> &Arc<Trie> {
@@ -91,6 +103,7 @@ impl Grower {
 
     /// Adds a route or gives it another group; returns the one it had.
     pub(crate) fn insert(&mut self, prefix: &Prefix, group: u32) -> Result<Option<u32>, Full> {
+        self.nodes.announce(prefix);
         self.begin();
         let before = self.rib.insert(prefix, group)?;
         if before == Some(group) {
@@ -112,6 +125,7 @@ impl Grower {
 
     /// Removes a route; returns its group.
     pub(crate) fn remove(&mut self, prefix: &Prefix) -> Option<u32> {
+        self.nodes.announce(prefix);
         self.begin();
         let before = self.rib.remove(prefix)?;
         match self.plan(prefix) {
@@ -140,8 +154,21 @@ impl Grower {
             }
         }
         self.grow_large();
-        let is_touched = |slot: &u16| touched[usize::from(*slot / 64)] >> (*slot % 64) & 1 != 0;
-        for slot in (0..=u16::MAX).filter(is_touched) {
+        let is_touched = |slot: u16| touched[usize::from(slot / 64)] >> (slot % 64) & 1 != 0;
+        // Where much is made anew, the lines that are not written yet are, too.
+        let much = touched.iter().map(|word| word.count_ones() as usize).sum::<usize>() > ROOT / 8;
+        all.and(if much && self.nodes.large { self.renew_all(is_touched) } else { self.renew_each(is_touched) })
+    }
+
+    /// Makes anew what these slots of the root lead to, and those that have no lines yet.
+    fn renew_all(&mut self, which: impl Fn(u16) -> bool) -> Result<(), Full> {
+        let below = std::mem::replace(&mut self.told_below, ROOT);
+        self.renew_each(|slot| which(slot) || usize::from(slot) >= below)
+    }
+
+    fn renew_each(&mut self, which: impl Fn(u16) -> bool) -> Result<(), Full> {
+        let mut all = Ok(());
+        for slot in (0..=u16::MAX).filter(|&slot| which(slot)) {
             if self.renew(slot).is_err() {
                 self.dirty.insert(slot);
                 all = Err(Full);
@@ -157,7 +184,8 @@ impl Grower {
 
     /// Bytes of the trie and of the exact routes.
     pub(crate) fn bytes(&self) -> (usize, usize) {
-        (Trie::fixed_bytes() + self.nodes.words.bytes(), self.rib.bytes())
+        let lines = if self.nodes.large { TOLD_LINES * size_of::<Line>() } else { 0 };
+        (Trie::fixed_bytes() + lines + self.nodes.words.bytes(), self.rib.bytes())
     }
 
     /// Before each change: takes memory back, makes good what memory was missing for, and what a small table left.
@@ -169,21 +197,19 @@ impl Grower {
                 return;
             }
         }
-        if self.nodes.large && self.large_below < crate::trie::ROOT {
-            let next = self.large_below..crate::trie::ROOT.min(self.large_below + RENEWED);
-            self.large_below = next.end;
+        if self.nodes.large && self.told_below < ROOT {
+            let next = self.told_below..ROOT.min(self.told_below + RENEWED);
+            self.told_below = next.end;
             for slot in next {
-                if self.nodes.trie.top(slot).is_node() {
-                    // Without memory it stays as it is.
-                    let _ = self.renew(slot as u16);
-                }
+                // Without memory the trie tells.
+                let _ = self.renew(slot as u16);
             }
         }
     }
 
     /// Whether the table has become a large one; once one, it stays one.
     fn grow_large(&mut self) {
-        self.nodes.large |= self.rib.len() >= self.nodes.shape.bytes_from;
+        self.nodes.large = self.nodes.large || (self.rib.len() >= self.nodes.shape.lines_from && self.nodes.make_lines());
     }
 
     /// Takes memory back that readers have passed.
@@ -260,23 +286,24 @@ impl Grower {
     /// Stores what was planned.
     fn commit(&mut self) {
         let nodes = &mut self.nodes;
-        for (place, entry) in nodes.stores.drain(..) {
-            nodes.trie.store(place, entry);
-        }
+        nodes.store();
         nodes.fresh.clear();
         if nodes.replaced.is_empty() {
             return;
         }
         let ticket = self.domain.ticket();
         nodes.count -= nodes.replaced.len();
-        let coded = nodes.replaced.iter().filter(|block| !block.node.is_words()).count() as u32;
+        let coded = nodes.replaced.iter().filter(|block| !block.node.is_plain()).count() as u32;
         nodes.trie.coded.fetch_sub(coded, Ordering::Relaxed);
         self.retired.extend(nodes.replaced.drain(..).map(|block| (ticket, block)));
     }
 }
 
+/// Lines that tell something from which on a lookup begins with them: all but one in 32.
+const ENOUGH: usize = TOLD_LINES / 32 * 31;
+
 /// Words of a bitmap of the root's slots.
-const ROOT_WORDS: usize = crate::trie::ROOT / 64;
+const ROOT_WORDS: usize = ROOT / 64;
 
 /// The slots of the root that a prefix touches.
 fn roots(prefix: &Prefix) -> impl Iterator<Item = u16> + use<> {
@@ -290,8 +317,16 @@ fn roots(prefix: &Prefix) -> impl Iterator<Item = u16> + use<> {
 struct Nodes {
     trie: Arc<Trie>,
     shape: Shape,
-    /// Whether the table has so many routes that its nodes shall be of bytes.
+    /// Whether the table has so many routes that it has lines.
     large: bool,
+    /// The slot of the root that is planned, and what it holds then: a node of these slots, or a leaf.
+    slot: usize,
+    shown: Slots,
+    is_leaf: bool,
+    /// Lines that tell something else when it is done.
+    lines: Vec<(usize, Option<Told>)>,
+    /// Lines that tell something.
+    told: usize,
     words: Space,
     /// Made for what is planned.
     fresh: Vec<Block>,
@@ -306,11 +341,77 @@ impl Nodes {
     /// Plans a slot of the root.
     fn root(&mut self, rib: &Rib, node: Option<u32>, slot: usize, cover: u32, scope: Scope<'_>) -> Result<(), Full> {
         let old = self.trie.top(slot);
+        (self.slot, self.is_leaf) = (slot, false);
         let new = self.plan(rib, node, 2, cover, old, scope)?;
         if new != old {
             self.stores.push((Place::Root(slot), new));
         }
+        if self.is_shown(2) {
+            self.show();
+        }
         Ok(())
+    }
+
+    /// Fetches what a change of a prefix reads at last: the lines of its slot of the root.
+    fn announce(&self, prefix: &Prefix) {
+        let first = (prefix.slot(0) << 8 | prefix.slot(1)) * LINES_OF_SLOT;
+        if let Some(lines) = self.trie.lines.get() {
+            (first..first + LINES_OF_SLOT).filter_map(|line| lines.get(line)).for_each(weir_cpu::prefetch);
+        }
+    }
+
+    /// Readies memory for lines.
+    fn make_lines(&mut self) -> bool {
+        self.trie.lines.get().is_some() || Lines::new().is_some_and(|lines| self.trie.lines.set(lines).is_ok())
+    }
+
+    /// Whether lines tell what is planned at this level.
+    fn is_shown(&self, level: usize) -> bool {
+        self.large && level == 2 && self.slot < TOLD_SLOTS
+    }
+
+    /// Plans the lines below the slot of the root.
+    fn show(&mut self) {
+        let first = self.slot * LINES_OF_SLOT;
+        for (line, slots) in (first..).zip(self.shown.chunks(SLOTS / LINES_OF_SLOT)) {
+            let told = if self.is_leaf { Some(Told::one(self.shown[0])) } else { Told::new(slots) };
+            if self.trie.lines.get().and_then(|lines| lines.get(line)).is_some_and(|line| !line.is(told.as_ref())) {
+                self.lines.push((line, told));
+            }
+        }
+    }
+
+    /// Lets all lines tell of an empty table.
+    fn show_nothing(&mut self) {
+        let nothing = Told::one(Entry::NO_ROUTE);
+        self.lines.extend((0..TOLD_LINES).map(|line| (line, Some(nothing.clone()))));
+        self.store();
+    }
+
+    /// Stores what was planned: lines at last, since who is sent to the trie by one finds there what made it do so.
+    fn store(&mut self) {
+        for (place, entry) in self.stores.drain(..) {
+            self.trie.store(place, entry);
+        }
+        let before = self.told;
+        for (line, told) in self.lines.drain(..) {
+            if let Some(line) = self.trie.lines.get().and_then(|lines| lines.get(line)) {
+                self.told = self.told + usize::from(told.is_some()) - usize::from(line.is_open());
+                line.write(told.as_ref());
+            }
+        }
+        if self.told != before {
+            self.tell();
+        }
+    }
+
+    /// Says whether nearly all lines tell something.
+    fn tell(&mut self) {
+        let is_told = self.told >= ENOUGH;
+        let was_told = self.trie.is_told.swap(is_told, Ordering::Release);
+        if let Some(lines) = self.trie.lines.get().filter(|_| is_told && !was_told) {
+            lines.enlarge_pages();
+        }
     }
 
     /// Plans the entry for a subtree of routes: `old` is there now, and `cover` is the group of what the
@@ -318,6 +419,7 @@ impl Nodes {
     fn plan(&mut self, rib: &Rib, number: Option<u32>, level: usize, cover: u32, old: Entry, scope: Scope<'_>) -> Result<Entry, Full> {
         let Some(node) = number.and_then(|number| rib.node(number)).filter(|node| node.below() > 0) else {
             self.replace_all(old);
+            (self.is_leaf, self.shown[0]) = (level == 2, Entry::leaf(cover));
             return Ok(Entry::leaf(cover));
         };
         if self.shape.ranges
@@ -338,6 +440,9 @@ impl Nodes {
                 }
             }
             self.replace_all(old);
+            if self.is_shown(level) {
+                self.shown = slots;
+            }
             return self.put(&slots, many);
         }
         let (before, runs) = self.trie.slots(old);
@@ -354,6 +459,9 @@ impl Nodes {
                 *entry = self.plan(rib, node.child(slot), level + 1, group(slot), *entry, below)?;
             }
         }
+        if self.is_shown(level) {
+            self.shown = slots;
+        }
         self.put_again(old, &before, &runs, &slots, many)
     }
 
@@ -364,8 +472,7 @@ impl Nodes {
         let fits = narrow >= old.narrow() && (1..SLOTS).all(|slot| at[slot] != at[slot - 1] || slots[slot] == slots[slot - 1]);
         let runs = (0..SLOTS).filter(|&slot| begins(slot, slots)).count();
         let had = usize::from(at[SLOTS - 1] - at[0]) + 1;
-        let shall_change = self.large && !old.is_plain() && narrow == Entry::bytes(0).narrow();
-        if fits && !shall_change && (old.is_plain() || 4 * dense::byte_of(0, runs, narrow) > 3 * dense::byte_of(0, had, old.narrow())) {
+        if fits && (old.is_plain() || 4 * dense::byte_of(0, runs, narrow) > 3 * dense::byte_of(0, had, old.narrow())) {
             let changed = (0..SLOTS).filter(|&slot| slots[slot] != before[slot] && (slot == 0 || at[slot] != at[slot - 1]));
             let place = |slot: usize| Place::Run(byte_of_run(old, usize::from(at[slot])), old.narrow());
             self.stores.extend(changed.map(|slot| (place(slot), slots[slot])));
@@ -380,15 +487,10 @@ impl Nodes {
         self.count < self.shape.few && self.trie.coded.load(Ordering::Relaxed) == 0
     }
 
-    /// A new plain or dense node: of words while the table has few of them, of bytes when it is large.
+    /// A new plain or dense node: plain while the table has few of them.
     fn put(&mut self, slots: &Slots, many: bool) -> Result<Entry, Full> {
         if self.is_few() || many {
             return self.put_words(slots.map(|slot| slot.0).iter(), Entry::plain);
-        }
-        let narrow = dense::narrow_for(slots);
-        if self.large && narrow == Entry::bytes(0).narrow() {
-            let (words, _) = slots.as_chunks();
-            return self.put_words(words.iter().map(|&word| u32::from_le_bytes(word.map(|slot: Entry| slot.0 as u8))), Entry::bytes);
         }
         let coded = dense::Coded::new(slots);
         self.put_words(coded.words().iter(), |unit| Entry::dense(unit, coded.narrow()))
@@ -426,7 +528,7 @@ impl Nodes {
 
     fn note_fresh(&mut self, block: Block) {
         self.count += 1;
-        if !block.node.is_words() {
+        if !block.node.is_plain() {
             self.trie.coded.fetch_add(1, Ordering::Relaxed);
         }
         self.fresh.push(block);
@@ -453,10 +555,11 @@ impl Nodes {
     /// Forgets what was planned.
     fn abandon(&mut self) {
         self.stores.clear();
+        self.lines.clear();
         self.replaced.clear();
         self.count -= self.fresh.len();
         for block in std::mem::take(&mut self.fresh) {
-            if !block.node.is_words() {
+            if !block.node.is_plain() {
                 self.trie.coded.fetch_sub(1, Ordering::Relaxed);
             }
             self.give(block);

@@ -36,6 +36,7 @@ mod fib6;
 mod group;
 mod grow;
 mod lfib;
+mod line;
 mod mac;
 mod nexthops;
 mod range;
@@ -46,7 +47,7 @@ mod writer;
 
 pub use adjacency::{Adjacency, AdjacencyKind, NeighborState};
 pub use entry::MAX_GROUP;
-pub use fib4::{Fib4, LargeFib4, SmallFib4};
+pub use fib4::{Fib4, FullFib4, LargeFib4, SmallFib4};
 pub use fib6::{Fib6, LargeFib6, SmallFib6, Way6};
 pub use group::{Group, GroupError, LabelStack, MAX_BUCKETS, Path, TtlMode};
 pub use lfib::{LabelEntry, Labelled, Lfib, MAX_ENTRIES, MAX_LABELS, Payload};

@@ -8,13 +8,15 @@
 //! A change that touches several slots is stored slot by slot: for a moment some addresses have the new
 //! answer and some the old, but each has one of the two.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use zerocopy::FromZeros;
 
 use crate::arena::{Arena, UNIT, UNIT_WORDS};
 use crate::dense::{self, HEAD, SLOTS, Slots};
 use crate::entry::Entry;
+use crate::line::Lines;
 use crate::range::{self, LINE};
 
 /// Slots of the root.
@@ -25,8 +27,12 @@ pub(crate) struct Trie {
     pub(crate) root: Box<Root>,
     /// All nodes.
     pub(crate) words: Arena,
-    /// How many nodes are not plain ones of words.
+    /// How many nodes are not plain ones.
     pub(crate) coded: AtomicU32,
+    /// Once the table is large.
+    pub(crate) lines: OnceLock<Lines>,
+    /// Whether nearly all lines tell something.
+    pub(crate) is_told: AtomicBool,
 }
 
 /// Where an entry lies.
@@ -42,7 +48,13 @@ pub(crate) enum Place {
 impl Trie {
     /// An empty trie; `None` when there is no memory for it.
     pub(crate) fn new() -> Option<Trie> {
-        Some(Trie { root: Root::new_box_zeroed().ok()?, words: Arena::new(), coded: AtomicU32::new(0) })
+        Some(Trie {
+            root: Root::new_box_zeroed().ok()?,
+            words: Arena::new(),
+            coded: AtomicU32::new(0),
+            lines: OnceLock::new(),
+            is_told: AtomicBool::new(false),
+        })
     }
 
     /// The entry of the root for the first sixteen bits of an address.
@@ -93,7 +105,7 @@ impl Trie {
     /// The words of a plain or dense node.
     pub(crate) fn node(&self, node: Entry) -> &[AtomicU32] {
         if node.is_plain() {
-            return self.words.node(node.unit(), SLOTS >> node.narrow());
+            return self.words.node(node.unit(), SLOTS);
         }
         let head = self.words.node(node.unit(), HEAD);
         self.words.node(node.unit(), dense::len_of(head, node.narrow()))
@@ -109,7 +121,15 @@ impl Trie {
             let word = words.get(byte / size_of::<u32>()).map_or(0, |word| word.load(Ordering::Relaxed));
             dense::read(word, byte, node.narrow())
         };
-        (runs.map(hold), runs)
+        // What follows in the same run holds the same.
+        let (mut slots, mut last) = ([Entry::NO_ROUTE; SLOTS], (u16::MAX, Entry::NO_ROUTE));
+        for (slot, &run) in slots.iter_mut().zip(&runs) {
+            if run != last.0 {
+                last = (run, hold(run));
+            }
+            *slot = last.1;
+        }
+        (slots, runs)
     }
 
     /// Stores an entry. Release, so that a node is seen filled by whoever sees the entry leading to it.

@@ -44,7 +44,7 @@ pub struct Memory {
     pub spare_blocks: usize,
 }
 
-/// Routes from which on a table of IPv4 has nodes of bytes: some have as many bytes as all these routes then.
+/// Routes from which on a table of IPv4 has lines (`line.rs`): 7 MiB, or 224 bytes for each of so few.
 const LARGE: usize = 32_768;
 
 fn memory_of(grower: &Grower) -> Memory {
@@ -79,15 +79,15 @@ impl Fib4Writer {
     /// # Errors
     /// When there is no memory for it.
     pub fn new(domain: &Domain) -> Result<Fib4Writer, FibError> {
-        Fib4Writer::of(domain, Shape { ranges: false, few: 128, plain_from: usize::MAX, bytes_from: LARGE })
+        Fib4Writer::of(domain, Shape { ranges: false, few: 128, plain_from: usize::MAX, lines_from: LARGE })
     }
 
-    /// The same, made as a large one from the first route on: a quarter of a KiB a node, for a full table to come.
+    /// The same, made as a large one from the first route on, with 7 MiB of lines: for a full table to come.
     ///
     /// # Errors
     /// When there is no memory for it.
     pub fn large(domain: &Domain) -> Result<Fib4Writer, FibError> {
-        Fib4Writer::of(domain, Shape { ranges: false, few: 0, plain_from: usize::MAX, bytes_from: 0 })
+        Fib4Writer::of(domain, Shape { ranges: false, few: 0, plain_from: usize::MAX, lines_from: 0 })
     }
 
     fn of(domain: &Domain, shape: Shape) -> Result<Fib4Writer, FibError> {
@@ -188,7 +188,7 @@ impl Fib6Writer {
     /// # Errors
     /// When there is no memory for it.
     pub fn new(domain: &Domain) -> Result<Fib6Writer, FibError> {
-        let shape = Shape { ranges: true, few: 256, plain_from: 94, bytes_from: usize::MAX };
+        let shape = Shape { ranges: true, few: 256, plain_from: 94, lines_from: usize::MAX };
         let grower = Grower::new(domain, shape).ok_or(FibError::Full)?;
         Ok(Fib6Writer { fib: Arc::new(Fib6::new(grower.trie().clone())), grower })
     }

@@ -56,9 +56,23 @@ fn read(fib: &Fib4, mut reader: Reader, prefixes: &[Ipv4Net], stop: &AtomicBool,
 
 #[test]
 fn readers_see_only_answers_that_were_right() {
-    let prefixes = prefixes();
     let domain = Domain::new(2);
-    let mut writer = Fib4Writer::new(&domain).unwrap();
+    read_beside(&domain, Fib4Writer::new(&domain).unwrap());
+}
+
+/// The same with lines, most of whose answers come without the trie.
+#[test]
+fn readers_of_lines_see_only_answers_that_were_right() {
+    let domain = Domain::new(2);
+    let writer = Fib4Writer::large(&domain).unwrap();
+    let fib = writer.fib().clone();
+    assert!(fib.full().is_some());
+    read_beside(&domain, writer);
+    assert!(fib.full().is_some());
+}
+
+fn read_beside(domain: &Domain, mut writer: Fib4Writer) {
+    let prefixes = prefixes();
     for (n, &prefix) in prefixes.iter().enumerate().take(2) {
         writer.insert(prefix, n as u32 + 1).unwrap();
     }

@@ -143,6 +143,53 @@ fn run_last<F: Foresight>(packets: &mut [Pkt], first: usize, mut asked: [F::Aske
     }
 }
 
+/// As [`Work`], where memory is asked for some packets earlier, by what a packet says by itself.
+pub(crate) trait Announced: Work {
+    /// How many packets earlier.
+    const EARLY: usize;
+    /// Asks.
+    fn ask(&self, packet: &Pkt);
+}
+
+/// As [`work_apart`].
+#[inline(always)]
+pub(crate) fn announced<A: Announced>(packets: &mut [Pkt], work: A) -> A {
+    weir_cpu::apart(Early { packets, work })
+}
+
+struct Early<'a, A> {
+    packets: &'a mut [Pkt],
+    work: A,
+}
+
+impl<A: Announced> weir_cpu::Task for Early<'_, A> {
+    type Output = A;
+
+    #[inline(always)]
+    fn run(self) -> A {
+        let (packets, mut work) = (self.packets, self.work);
+        for packet in packets.iter().take(A::EARLY + AHEAD) {
+            packet.prefetch();
+        }
+        for packet in packets.iter().take(A::EARLY) {
+            work.ask(packet);
+        }
+        let (mut later, mut place) = (packets, 0);
+        while let Some((packet, rest)) = later.split_first_mut() {
+            if let Some(soon) = rest.get(A::EARLY - 1) {
+                work.ask(soon);
+            }
+            if let Some(later) = rest.get(A::EARLY + AHEAD - 1) {
+                later.prefetch();
+            }
+            work.one(place, packet);
+            place += 1;
+            later = rest;
+        }
+        work
+    }
+}
+
 /// Packets that take a step together.
 const BLOCK: usize = 16;
 /// Packets between the first step and the last, at most, and blocks whole.

@@ -8,7 +8,7 @@
 
 use weir_acl::Wire4;
 use weir_buf::Pkt;
-use weir_fib::{Labelled, LargeFib4, NexthopView, SmallFib4};
+use weir_fib::{FullFib4, Labelled, LargeFib4, NexthopView, SmallFib4};
 use weir_port::interface::{Feature, Features};
 use weir_wire::{EthernetHeader, Ipv4Header, MacAddr, checksum};
 
@@ -106,6 +106,27 @@ impl Table for SmallFib4<'_> {
     }
 }
 
+/// A table in which a packet is looked up at once.
+pub(crate) trait Near: Copy {
+    /// The group.
+    fn group(self, destination: u32) -> u32;
+}
+
+impl Near for SmallFib4<'_> {
+    #[inline(always)]
+    fn group(self, destination: u32) -> u32 {
+        self.lookup(destination)
+    }
+}
+
+/// What it reads was asked for.
+impl Near for FullFib4<'_> {
+    #[inline(always)]
+    fn group(self, destination: u32) -> u32 {
+        self.lookup(destination)
+    }
+}
+
 /// A packet of a large table between the steps of its lookup. What is not plain has destination 0, which no
 /// plain packet has.
 #[derive(Clone, Copy, Default)]
@@ -124,14 +145,22 @@ impl<'a> Straight<'a> {
     /// nothing is changed, for all else. `LABELS` says whether there are paths that push labels: their being there
     /// alone would cost every packet a tenth of its instructions.
     #[inline(always)]
-    pub(crate) fn forward<const LABELS: bool>(self, fib: SmallFib4<'_>, packet: &mut Pkt) -> Option<u32> {
+    pub(crate) fn forward<const LABELS: bool>(self, fib: impl Near, packet: &mut Pkt) -> Option<u32> {
         let (len, chained) = (packet.len(), packet.is_chained());
         let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
         let plain = self.examine(frame, len, chained)?;
-        let group = fib.lookup(plain.destination);
+        let group = fib.group(plain.destination);
         let Some(adjacency) = self.nexthops.only_neighbor(group) else { return self.push::<LABELS>(packet, group, plain) };
         let interface = ip4_rewrite::head(adjacency, plain.whole, plain.hops, frame)?;
         Some(leave(packet, len, plain.whole, interface))
+    }
+
+    /// What [`Straight::forward`] with a full table reads, which follows soon.
+    #[inline(always)]
+    pub(crate) fn ask(fib: FullFib4<'_>, packet: &Pkt) {
+        if let Some(frame) = packet.data().first_chunk::<PLAIN>() {
+            fib.announce(frame.last_chunk().map_or(0, |octets| u32::from_be_bytes(*octets)));
+        }
     }
 
     /// What the steps with a large table need first, which follow soon.

@@ -5,6 +5,7 @@
 //! * [`counter`]: cells that one thread writes and anybody reads.
 //! * [`qsbr`]: tables that are replaced while workers read them; what was replaced is freed once every
 //!   worker has passed a quiescent state.
+//! * [`seqlock`]: words that one thread writes and others read, all or nothing.
 //!
 //! None of the calls that a worker makes allocates, locks, blocks or enters the kernel. The
 //! orderings are checked by loom models: `RUSTFLAGS="--cfg loom" cargo test -p weir-ring --release`.
@@ -13,6 +14,7 @@
 
 pub mod counter;
 pub mod qsbr;
+pub mod seqlock;
 pub mod spsc;
 
 /// The atomics: the standard library's, or loom's when it explores all interleavings.

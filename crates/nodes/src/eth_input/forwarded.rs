@@ -3,7 +3,7 @@
 //! has to be waited for.
 
 use weir_buf::Pkt;
-use weir_fib::{Fib4, Fib6, LargeFib4, LargeFib6, SmallFib4, Way6};
+use weir_fib::{Fib4, Fib6, FullFib4, LargeFib4, LargeFib6, SmallFib4, Way6};
 use weir_graph::{Cx, Outcome, Verdict};
 use weir_port::interface::Interface;
 
@@ -64,6 +64,9 @@ fn pass<const LABELS: bool>(
             each::work(packets, &mut pass);
             pass.left
         }
+        None if let Some(fib) = fib.full() => {
+            each::announced(packets, Full4::<LABELS> { straight, fib, interface, left, odd, verdicts }).left
+        }
         None => {
             let mut steps = Steps4::<LABELS> { straight, fib: fib.large(), interface, left, odd, verdicts };
             each::staged(packets, &mut steps);
@@ -83,6 +86,34 @@ struct Small4<'a, const LABELS: bool> {
 }
 
 impl<const LABELS: bool> each::Work for Small4<'_, LABELS> {
+    #[inline(always)]
+    fn one(&mut self, place: usize, packet: &mut Pkt) {
+        let (len, out) = (packet.len(), self.straight.forward::<LABELS>(self.fib, packet));
+        self.left.note(self.interface, place, packet, len, out, self.odd, self.verdicts);
+    }
+}
+
+/// The pass by a full table.
+struct Full4<'a, const LABELS: bool> {
+    straight: Straight<'a>,
+    fib: FullFib4<'a>,
+    interface: &'a Interface,
+    left: Left,
+    odd: &'a mut Census,
+    verdicts: &'a mut [Verdict],
+}
+
+impl<const LABELS: bool> each::Announced for Full4<'_, LABELS> {
+    /// More than the slowest memory takes, and fewer lines than this processor has under way before it drops some.
+    const EARLY: usize = 24;
+
+    #[inline(always)]
+    fn ask(&self, packet: &Pkt) {
+        Straight::ask(self.fib, packet);
+    }
+}
+
+impl<const LABELS: bool> each::Work for Full4<'_, LABELS> {
     #[inline(always)]
     fn one(&mut self, place: usize, packet: &mut Pkt) {
         let (len, out) = (packet.len(), self.straight.forward::<LABELS>(self.fib, packet));

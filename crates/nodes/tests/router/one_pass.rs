@@ -3,9 +3,11 @@
 
 use ipnet::Ipv4Net;
 use weir_acl::Action;
+use weir_fib::Fib4Writer;
 use weir_graph::TraceRequest;
 use weir_port::interface::{Feature, Input};
 use weir_port::sub_interface::SubInterface;
+use weir_ring::qsbr::Domain;
 use weir_wire::build;
 
 use crate::acl::{bind, from, udp_to};
@@ -103,6 +105,25 @@ fn routed_by_a_large_table() {
         router
     };
     alike(large, WEST, &usual, &seeds);
+}
+
+/// The same by a table with lines, of which one tells that the trie has to be asked.
+#[test]
+fn routed_by_a_full_table() {
+    let [usual, seeds] = routed();
+    let full = || {
+        let mut router = hostile::router();
+        let mut full = Fib4Writer::large(&Domain::new(1)).unwrap();
+        let east = router.fib.get("192.168.0.0/16".parse().unwrap()).unwrap();
+        for (prefix, group) in router.fib.iter().chain([("192.168.7.8/30".parse().unwrap(), east)]) {
+            full.insert(prefix, group).unwrap();
+        }
+        assert!(full.fib().full().is_some());
+        router.tables.fib4[0] = full.fib().clone();
+        router.fib = full;
+        router
+    };
+    alike(full, WEST, &usual, &seeds);
 }
 
 /// Behind an access list, by flows that are known and flows that are not.
