@@ -422,7 +422,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("ipfix", Section, "{}", "{idle-timeout: 30}", "Flows that are metered (IPFIX, NetFlow 9), and where their records go."),
     key("ipfix.active-timeout", Whole(1, 65_535), "60", "300", "Seconds after which a flow that goes on is reported, and again each time."),
     key("ipfix.idle-timeout", Whole(1, 65_535), "15", "30", "Seconds without a packet after which a flow is over."),
-    key("ipfix.flows", Whole(1024, 1 << 26), "1048576", "65536", "Flows that the table of each worker holds at most; it takes some 270 bytes for each. When it is full, those that are nearest to their end make room."),
+    key("ipfix.flows", Whole(1024, 1 << 26), "1048576", "65536", "Flows that the table of each worker holds at most; it takes some 250 bytes for each. When it is full, those that are nearest to their end make room."),
     key("ipfix.sampling-rate", Whole(1, u32::MAX as u64), "1", "100", "One packet in this many is metered, chosen at random; collectors are told, and scale."),
     key("ipfix.domain", Whole(1, u32::MAX as u64), "1", "7", "The observation domain: one for the whole router."),
     key("ipfix.template-interval", Whole(1, 3600), "30", "60", "Seconds after which templates and options are sent again."),

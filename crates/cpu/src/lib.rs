@@ -133,29 +133,23 @@ pub fn less_than(words: &[AtomicU32; 16], than: i32) -> u32 {
     words.iter().enumerate().fold(0, |bits, (n, word)| bits | u32::from(word.load(Ordering::Relaxed).cast_signed() < than) << n)
 }
 
-/// The first of eight words that equals `wanted`; at least 8 if there is none.
+/// Which of sixteen words equal `wanted`: a bit for each, that of the first one lowest.
 #[inline(always)]
 #[must_use]
-pub fn first_equal(words: &[u16; 8], wanted: u16) -> usize {
-    equal(words, wanted).trailing_zeros() as usize / 2
-}
-
-/// Which of eight words equal `wanted`: the bits `2n` and `2n + 1` tell of word `n`.
-#[inline(always)]
-#[must_use]
-pub fn equal(words: &[u16; 8], wanted: u16) -> u32 {
+pub fn equal(words: &[u16; 16], wanted: u16) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
-        use core::arch::x86_64::{_mm_cmpeq_epi16, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi16};
+        use core::arch::x86_64::{_mm_cmpeq_epi16, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm_set1_epi16};
         #[expect(unsafe_code, reason = "loads by address, and arithmetic that every x86-64 has but older versions of Rust call unsafe")]
-        // SAFETY: the sixteen bytes are those of `words`; SSE2 is part of x86-64.
+        // SAFETY: the 32 bytes are those of `words`; SSE2 is part of x86-64.
         unsafe {
-            let words = _mm_loadu_si128(std::ptr::from_ref(words).cast());
-            _mm_movemask_epi8(_mm_cmpeq_epi16(words, _mm_set1_epi16(wanted.cast_signed()))) as u32
+            let (wanted, words) = (_mm_set1_epi16(wanted.cast_signed()), std::ptr::from_ref(words).cast());
+            let (low, high) = (_mm_loadu_si128(words), _mm_loadu_si128(words.add(1)));
+            _mm_movemask_epi8(_mm_packs_epi16(_mm_cmpeq_epi16(low, wanted), _mm_cmpeq_epi16(high, wanted))) as u32
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    words.iter().enumerate().fold(0, |bits, (n, word)| bits | if *word == wanted { 3 << (2 * n) } else { 0 })
+    words.iter().enumerate().fold(0, |bits, (n, word)| bits | u32::from(*word == wanted) << n)
 }
 
 /// Two signed words each: the lower ones of `lowest` and `both`, and the higher ones of `highest` and `both`.
@@ -427,11 +421,10 @@ mod tests {
 
     #[test]
     fn words_are_compared_for_being_equal() {
-        let words = [0, 7, 0xffff, 7, 0x8000, 1, 7, 0x7fff];
-        for wanted in [0, 1, 2, 7, 0x7fff, 0x8000, 0xffff] {
-            let bits = words.iter().rev().fold(0, |bits, word| bits << 2 | if *word == wanted { 3 } else { 0 });
+        let words = [0, 7, 0xffff, 7, 0x8000, 1, 7, 0x7fff, 9, 0xffff, 0, 2, 0x8000, 3, 3, 0];
+        for wanted in [0, 1, 2, 3, 7, 0x7fff, 0x8000, 0xffff] {
+            let bits = words.iter().rev().fold(0, |bits, word| bits << 1 | u32::from(*word == wanted));
             assert_eq!(equal(&words, wanted), bits, "{wanted}");
-            assert_eq!(first_equal(&words, wanted).min(8), words.iter().position(|word| *word == wanted).unwrap_or(8), "{wanted}");
         }
     }
 

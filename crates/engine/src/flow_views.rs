@@ -3,6 +3,7 @@
 //! Flows lie in the workers' tables, and only the worker reads its own. So a question goes to each worker, which looks through
 //! its table a little at a time; whoever asked waits, without any lock.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -186,8 +187,11 @@ impl Router {
         let mut matched = 0;
         for (worker, meter) in meters.iter().enumerate() {
             let answer = self.wait_for(worker, meter, number, until)?;
-            matched += answer.matched;
-            all.extend(answer.flows.into_iter().map(|record| (worker, record)));
+            // A record that moved in a table that grew meanwhile was shown twice.
+            let (mut seen, shown) = (HashSet::new(), answer.flows.len());
+            let flows: Vec<_> = answer.flows.into_iter().filter(|record| seen.insert(record.key)).collect();
+            matched += answer.matched - (shown - flows.len()) as u64;
+            all.extend(flows.into_iter().map(|record| (worker, record)));
         }
         if query.top.is_some() {
             all.sort_by_key(|(_, record)| std::cmp::Reverse(order.weight(record)));

@@ -5,7 +5,7 @@
 
 mod live;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -226,24 +226,22 @@ fn tshark(capture: &str) -> Flows {
     };
     let is_ours = format!("udp.dstport == {NFCAPD} && cflow");
     assert_eq!(read(&["-Y", &format!("{is_ours} && (_ws.malformed || _ws.expert.severity >= 6291456)")]), "");
-    let fields = ["cflow.protocol", "cflow.srcport", "cflow.dstport", "cflow.packets", "cflow.octets", "cflow.srcaddr", "cflow.srcaddrv6"];
-    let mut arguments = vec!["-Y", &is_ours, "-T", "fields", "-E", "separator=;"];
-    fields.iter().for_each(|field| arguments.extend(["-e", field]));
     let mut flows = Flows::new();
-    for line in read(&arguments).lines() {
-        let columns: Vec<Vec<&str>> = line.split(';').map(|column| column.split(',').filter(|it| !it.is_empty()).collect()).collect();
-        // Records of IPv4 and of IPv6 stand in sets of their own; which one a record is of, its length says.
-        for (record, port) in columns[1].iter().enumerate() {
-            let number = |field: usize| columns[field][record].parse::<u64>().unwrap_or_else(|_| panic!("{port}: {line}"));
-            if number(0) != 17 {
-                continue;
-            }
-            let (packets, octets, flow) = (number(3), number(4), number(1) - 20_000);
-            let is_ip4 = octets == packets * (28 + 10 * flow);
-            let (near, far) = if is_ip4 { ("10.1.0.2", "10.2.0.2") } else { ("fd00:1::2", "fd00:2::2") };
-            let key = (near.to_owned(), far.to_owned(), number(1) as u32, number(2) as u32);
-            assert_eq!(flows.insert(key, (packets, octets)), None, "twice: {line}");
+    // Each record begins with its number; a line tells a field.
+    let text = read(&["-Y", &is_ours, "-V"]);
+    let mut records: Vec<HashMap<&str, &str>> = Vec::new();
+    for line in text.lines().map(str::trim) {
+        let is_number = |rest: &str| rest.bytes().all(|octet| octet.is_ascii_digit());
+        if line.starts_with("Frame ") || line.strip_prefix("Flow ").is_some_and(is_number) {
+            records.push(HashMap::new());
+        } else if let (Some(record), Some((name, value))) = (records.last_mut(), line.split_once(": ")) {
+            record.entry(name).or_insert(value);
         }
+    }
+    for record in records.iter().filter(|record| record.get("Protocol") == Some(&"UDP (17)") && record.contains_key("SrcPort")) {
+        let number = |name: &str| record[name].parse::<u64>().unwrap_or_else(|_| panic!("{name} of {record:?}"));
+        let key = (record["SrcAddr"].to_owned(), record["DstAddr"].to_owned(), number("SrcPort") as u32, number("DstPort") as u32);
+        assert_eq!(flows.insert(key, (number("Packets"), number("Octets"))), None, "twice: {record:?}");
     }
     flows
 }

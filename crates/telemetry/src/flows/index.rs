@@ -1,23 +1,32 @@
-//! From a hash to the places where the flow may be.
+//! From a hash to the place where the flow's record is, and when each record has to be looked at.
 //!
-//! A bucket is one cache line: eight tags of 16 bits and the places of eight records. A bucket that is full goes on
-//! in a spare one. There are so many buckets that this is rare, and so many spare ones that they cannot run out: all
-//! buckets of a chain but the last are full, so that `n` flows need at most `n / 8` spare ones.
+//! A bucket is one cache line: fourteen tags of 15 bits, and as many ticks. A record's place is told by its bucket and its way
+//! in it, so that a packet of a known flow touches two lines only, this one and the record. A bucket that is full goes on in a
+//! spare one, which has places of its own.
 //!
-//! **It is as large as its flows need**, so that few flows lie in few lines: linear hashing (Litwin 1980). Four flows
-//! to a bucket on average; with every fourth flow that is more than ever before, one bucket is split in two. Which of the two
-//! a flow belongs to is told by a bit of its tag, so that a split reads nothing but the bucket.
+//! **It is as large as its flows need**, so that few flows lie in few lines: linear hashing (Litwin 1980). Eight flows
+//! to a bucket on average; with every eighth flow that is more than ever before, one bucket is split in two, and about half of
+//! its records move to where the new bucket has its places.
+//!
+//! Of buckets with eight flows one in sixty has more than fourteen; of those that wait to be split next, with up to sixteen, a third,
+//! which are one in fifteen of all at most. There is a spare bucket for every eighth, so that with a keyed hash they
+//! do not run out. If they did, the flow would find no place and another one would leave for it.
 
-use weir_cpu::{equal, first_equal, prefer_hugepages, prefetch_address};
+use weir_cpu::{LargePages, equal, prefetch_address};
+
+use super::store::Store;
 
 /// Flows of a bucket.
-const WAYS: usize = 8;
+pub(super) const WAYS: usize = 14;
 /// Flows to a bucket on average, once there are more than the first buckets hold.
-const FLOWS: usize = 4;
+const FLOWS: usize = 8;
 /// Buckets at the start, a power of two.
-const FIRST: usize = 1 << (TAG_AT - HOME_AT);
-/// The bits of a hash from here on are the bucket's number; from there on they are the tag, too.
-const HOME_AT: u32 = 38;
+const FIRST: usize = 64;
+/// Spare buckets: one for so many others, and some more for small tables, where chance weighs more.
+const SPARE: usize = 8;
+const SPARE_MORE: usize = 64;
+/// The bits of a hash from here on are the bucket's number; from there on they are the tag.
+const HOME_AT: u32 = 16;
 const TAG_AT: u32 = 48;
 /// The highest bit is set in every hash, so that no tag is 0.
 pub(super) const TAGGED: u64 = 1 << 63;
@@ -27,17 +36,51 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Bucket {
-    /// 0: empty.
-    tags: [u16; WAYS],
-    places: [u32; WAYS],
+    /// Tags, 0 for an empty way, and behind them the ticks in which records have to be looked at.
+    words: [u16; 2 * WAYS],
     /// The spare bucket behind this one.
     next: u32,
 }
 
 const _: () = assert!(size_of::<Bucket>() == 64);
-const EMPTY: Bucket = Bucket { tags: [0; WAYS], places: [NONE; WAYS], next: NONE };
 
-/// How many buckets there are: `mask + 1`, and those that were split so far besides.
+impl Bucket {
+    const EMPTY: Bucket = Bucket { words: [0; 2 * WAYS], next: NONE };
+
+    /// The ways with a tag, a bit for each; with 0 those that are empty.
+    #[inline(always)]
+    fn ways(&self, tag: u16) -> u32 {
+        // The first ticks are compared as well, and do not count.
+        self.words.first_chunk().map_or(0, |words| equal(words, tag)) & ((1 << WAYS) - 1)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ways(0) == (1 << WAYS) - 1
+    }
+
+    /// Of the ways with a flow the one that is to be looked at first, and when that is, more for later; more than any if there is none.
+    #[inline(always)]
+    fn soonest(&self, now: u16) -> (u32, usize) {
+        let (tags, ticks) = self.words.split_at(WAYS);
+        // In one number each, so that there are no branches: how far ahead as it is ordered, and the way.
+        let keys = tags.iter().zip(ticks).enumerate().map(|(way, (tag, tick))| {
+            let key = u32::from(tick.wrapping_sub(now) ^ 0x8000) << 8 | way as u32;
+            if *tag == 0 { u32::MAX } else { key }
+        });
+        let key = keys.fold(u32::MAX, u32::min);
+        (key >> 8, key as usize & 0xff)
+    }
+
+    /// Ways with a flow, and when each has to be looked at: how many ticks from `now` on, below zero for those that wait.
+    #[inline(always)]
+    fn due(&self, now: u16) -> impl Iterator<Item = (usize, i16)> {
+        let (tags, ticks) = self.words.split_at(WAYS);
+        let both = tags.iter().zip(ticks).enumerate().filter(|(_, (tag, _))| **tag != 0);
+        both.map(move |(way, (_, tick))| (way, tick.wrapping_sub(now).cast_signed()))
+    }
+}
+
+/// How many buckets there are but for spare ones: `mask + 1`, and those that were split so far besides.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     mask: u64,
@@ -53,13 +96,18 @@ impl Extent {
         let home = if home < self.split { bits & (self.mask << 1 | 1) } else { home };
         home as usize
     }
+
+    fn count(self) -> usize {
+        (self.mask + 1 + self.split) as usize
+    }
 }
 
 /// The index.
 #[derive(Debug)]
 pub(super) struct Index {
-    buckets: Box<[Bucket]>,
-    spare: Box<[Bucket]>,
+    /// Those that hashes lead to, and from `main` on the spare ones.
+    buckets: LargePages<Bucket>,
+    main: usize,
     free_spare: Vec<u32>,
     extent: Extent,
     flows: usize,
@@ -68,23 +116,39 @@ pub(super) struct Index {
 impl Index {
     /// For at most so many flows.
     pub(super) fn new(flows: usize) -> Index {
-        let (count, spares) = ((flows / FLOWS + 1).max(FIRST), flows / WAYS + 1);
-        let buckets = vec![EMPTY; count].into_boxed_slice();
-        let spare = vec![EMPTY; spares].into_boxed_slice();
-        prefer_hugepages(&buckets, true);
-        let free_spare = (0..spares as u32).rev().collect();
-        Index { buckets, spare, free_spare, extent: Extent { mask: FIRST as u64 - 1, split: 0 }, flows: 0 }
+        let main = flows.div_ceil(FLOWS).max(FIRST);
+        let count = main + main / SPARE + SPARE_MORE;
+        let free_spare = (main as u32..count as u32).rev().collect();
+        let extent = Extent { mask: FIRST as u64 - 1, split: 0 };
+        Index { buckets: LargePages::filled(Bucket::EMPTY, count), main, free_spare, extent, flows: 0 }
     }
 
+    /// Places that records may have.
+    pub(super) fn places(&self) -> usize {
+        self.buckets.len() * WAYS
+    }
+
+    /// Flows in it.
     #[inline(always)]
-    fn home(&self, hash: u64) -> usize {
+    pub(super) fn flows(&self) -> usize {
+        self.flows
+    }
+
+    /// The bucket of a hash.
+    #[inline(always)]
+    pub(super) fn home(&self, hash: u64) -> usize {
         self.extent.home(hash)
     }
 
     #[inline(always)]
     fn tag(hash: u64) -> u16 {
-        debug_assert!(hash & TAGGED != 0);
+        debug_assert!(hash & TAGGED != 0, "a hash that would be an empty way");
         (hash >> TAG_AT) as u16
+    }
+
+    #[inline(always)]
+    fn place(bucket: usize, way: usize) -> u32 {
+        (bucket * WAYS + way) as u32
     }
 
     /// Asks for the bucket.
@@ -93,192 +157,341 @@ impl Index {
         prefetch_address(self.buckets.as_ptr().wrapping_add(self.home(hash)).cast());
     }
 
-    /// The first place where the flow may be; nearly always the place where it is.
+    /// The first place where the flow may be, nearly always the place where it is; a place of nobody if there is none.
     #[inline(always)]
     pub(super) fn guess(&self, hash: u64) -> u32 {
-        let bucket = &self.buckets[self.home(hash)];
-        match bucket.places.get(first_equal(&bucket.tags, Index::tag(hash))) {
-            Some(place) => *place,
-            None => NONE,
+        let home = self.home(hash);
+        match self.buckets[home].ways(Index::tag(hash)) {
+            0 => NONE,
+            ways => Index::place(home, ways.trailing_zeros() as usize),
+        }
+    }
+
+    /// The same for a flow that is not in its first bucket: in the spare ones behind it.
+    #[inline(always)]
+    pub(super) fn guess_behind(&self, hash: u64) -> u32 {
+        let mut at = self.buckets[self.home(hash)].next as usize;
+        while let Some(bucket) = self.buckets.get(at) {
+            match bucket.ways(Index::tag(hash)) {
+                0 => at = bucket.next as usize,
+                ways => return Index::place(at, ways.trailing_zeros() as usize),
+            }
+        }
+        NONE
+    }
+
+    /// Where a flow would be put that is not there: in an empty way, or where the one is that is looked at first.
+    #[inline(always)]
+    pub(super) fn guess_new(&self, hash: u64, now: u16, is_full: bool) -> u32 {
+        let home = self.home(hash);
+        let bucket = &self.buckets[home];
+        let empty = bucket.ways(0);
+        if empty != 0 && !is_full {
+            return Index::place(home, empty.trailing_zeros() as usize);
+        }
+        match bucket.soonest(now).1 {
+            way @ 0..WAYS => Index::place(home, way),
+            _ => NONE,
         }
     }
 
     /// The place for which `is_it` holds, and the buckets that were looked at.
     #[inline(always)]
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> (Option<u32>, u32) {
-        let (tag, mut bucket, mut probes) = (Index::tag(hash), &self.buckets[self.home(hash)], 1);
-        loop {
-            let mut found = equal(&bucket.tags, tag);
-            while found != 0 {
-                let way = found.trailing_zeros();
-                let place = bucket.places[way as usize / 2];
+        let (tag, mut at, mut probes) = (Index::tag(hash), self.home(hash), 0);
+        while let Some(bucket) = self.buckets.get(at) {
+            probes += 1;
+            let mut ways = bucket.ways(tag);
+            while ways != 0 {
+                let place = Index::place(at, ways.trailing_zeros() as usize);
                 if is_it(place) {
                     return (Some(place), probes);
                 }
-                found &= !(3 << way);
+                ways &= ways - 1;
             }
-            match self.spare.get(bucket.next as usize) {
-                Some(next) => bucket = next,
-                None => return (None, probes),
-            }
-            probes += 1;
+            at = bucket.next as usize;
         }
+        (None, probes)
     }
 
-    fn bucket(&mut self, home: usize, spare: u32) -> &mut Bucket {
-        if spare == NONE { &mut self.buckets[home] } else { &mut self.spare[spare as usize] }
-    }
-
-    /// Puts a flow in; `false` if there is no spare bucket, which cannot be with as many flows as it was made for.
-    pub(super) fn insert(&mut self, hash: u64, place: u32) -> bool {
+    /// A place for another flow; `None` if its buckets are full and there is no spare one.
+    pub(super) fn insert(&mut self, hash: u64) -> Option<u32> {
+        let place = self.put(self.home(hash), Index::tag(hash))?;
         self.flows += 1;
-        let count = self.extent.mask + 1 + self.extent.split;
-        if self.flows > count as usize * FLOWS && (count as usize) < self.buckets.len() {
-            self.split();
-        }
-        self.put(self.home(hash), Index::tag(hash), place)
+        Some(place)
     }
 
-    /// Into a bucket, or the first of its spare ones that has room.
-    fn put(&mut self, home: usize, tag: u16, place: u32) -> bool {
-        let mut at = NONE;
+    /// In a bucket, or the first of its spare ones that has room.
+    fn put(&mut self, home: usize, tag: u16) -> Option<u32> {
+        let mut at = home;
         loop {
-            let bucket = self.bucket(home, at);
-            let way = first_equal(&bucket.tags, 0);
+            let bucket = &mut self.buckets[at];
+            let way = bucket.ways(0).trailing_zeros() as usize;
             if way < WAYS {
-                (bucket.tags[way], bucket.places[way]) = (tag, place);
-                return true;
+                bucket.words[way] = tag;
+                return Some(Index::place(at, way));
             }
             if bucket.next == NONE {
                 break;
             }
-            at = bucket.next;
+            at = bucket.next as usize;
         }
-        let Some(next) = self.free_spare.pop() else { return false };
-        self.bucket(home, at).next = next;
-        let bucket = self.bucket(home, next);
-        *bucket = EMPTY;
-        (bucket.tags[0], bucket.places[0]) = (tag, place);
-        true
+        let spare = self.free_spare.pop()?;
+        self.buckets[at].next = spare;
+        self.buckets[spare as usize].words[0] = tag;
+        Some(Index::place(spare as usize, 0))
     }
 
-    /// One more bucket: the next one that was not split yet gives it the flows whose bit is set that now counts.
+    /// Whether there are so many flows that a bucket should be split.
+    #[inline(always)]
+    pub(super) fn is_dense(&self) -> bool {
+        let count = self.extent.count();
+        self.flows >= count * FLOWS && count < self.main
+    }
+
+    /// One more bucket: the next one that was not split yet gives it the flows whose hash leads there now.
     #[inline(never)]
-    fn split(&mut self) {
+    pub(super) fn split(&mut self, records: &mut Store) {
         let Extent { mask, split } = self.extent;
-        let (low, high) = (split as usize, (split + mask + 1) as usize);
-        let bit = (mask + 1) >> (TAG_AT - HOME_AT);
+        let low = split as usize;
         self.extent = if split == mask { Extent { mask: mask << 1 | 1, split: 0 } } else { Extent { mask, split: split + 1 } };
-        // The chain is taken apart, bucket by bucket.
-        let mut old = std::mem::replace(&mut self.buckets[low], EMPTY);
+        let mut at = low;
         loop {
-            for (tag, place) in old.tags.into_iter().zip(old.places).filter(|(tag, _)| *tag != 0) {
-                let home = if u64::from(tag) & bit == 0 { low } else { high };
-                let fits = self.put(home, tag, place);
-                debug_assert!(fits, "as many spare buckets as before are enough for the same flows in more buckets");
+            let (bucket, spare) = (self.buckets[at], at != low);
+            if spare {
+                // It is free before its flows find other places, of which there are enough: the first bucket has some now, or
+                // this very one is taken again.
+                self.buckets[at] = Bucket::EMPTY;
+                self.free_spare.push(at as u32);
+            } else {
+                self.buckets[low].next = NONE;
             }
-            let Some(next) = self.spare.get(old.next as usize) else { return };
-            self.free_spare.push(old.next);
-            old = *next;
+            // By way, since a spare bucket may be taken again while its flows leave it: each goes to a way that was looked at.
+            for way in 0..WAYS {
+                let (tag, tick) = (bucket.words[way], bucket.words[WAYS + way]);
+                let from = Index::place(at, way);
+                if tag == 0 {
+                    continue;
+                }
+                let home = self.home(records.hash(from));
+                if home == low && !spare {
+                    continue;
+                }
+                if !spare {
+                    self.buckets[low].words[way] = 0;
+                }
+                if let Some(to) = self.put(home, tag) {
+                    self.set_due(to, tick);
+                    records.move_to(from, to);
+                }
+            }
+            if bucket.next == NONE {
+                return;
+            }
+            at = bucket.next as usize;
         }
     }
 
-    /// Takes a flow out. One from the chain's end fills its way, so that only the last bucket of a chain has empty
-    /// ways, and a spare one that became empty is free again.
+    /// A flow takes the place of one that shares its buckets.
+    #[inline(always)]
+    pub(super) fn replace(&mut self, place: u32, hash: u64) {
+        self.buckets[place as usize / WAYS].words[place as usize % WAYS] = Index::tag(hash);
+    }
+
+    /// Takes a flow out. A spare bucket without flows is free again.
     pub(super) fn remove(&mut self, hash: u64, place: u32) {
+        let (at, way) = (place as usize / WAYS, place as usize % WAYS);
+        debug_assert!(self.buckets[at].words[way] != 0, "a flow that is not in the index");
+        self.buckets[at].words[way] = 0;
         self.flows = self.flows.saturating_sub(1);
-        let (home, mut before, mut at, mut hole) = (self.home(hash), NONE, NONE, None);
-        let bucket = &mut self.buckets[home];
-        if bucket.next == NONE {
-            // Nearly always.
-            let way = (0..WAYS).find(|way| bucket.places[*way] == place);
-            debug_assert!(way.is_some(), "a flow that is not in the index");
-            if let Some(way) = way {
-                (bucket.tags[way], bucket.places[way]) = (0, NONE);
+        if at >= self.main && self.buckets[at].is_empty() {
+            self.give_back(self.home(hash), at);
+        }
+    }
+
+    #[cold]
+    fn give_back(&mut self, home: usize, spare: usize) {
+        let (mut at, next) = (home, self.buckets[spare].next);
+        while let Some(bucket) = self.buckets.get_mut(at) {
+            if bucket.next as usize == spare {
+                bucket.next = next;
+                self.buckets[spare] = Bucket::EMPTY;
+                self.free_spare.push(spare as u32);
+                return;
             }
-            return;
+            at = bucket.next as usize;
         }
-        loop {
-            let bucket = self.bucket(home, at);
-            if hole.is_none()
-                && let Some(way) = (0..WAYS).find(|way| bucket.tags[*way] != 0 && bucket.places[*way] == place)
-            {
-                hole = Some((at, way));
+        debug_assert!(false, "a spare bucket that nobody leads to");
+    }
+
+    /// Notes when a record has to be looked at.
+    #[inline(always)]
+    pub(super) fn set_due(&mut self, place: u32, tick: u16) {
+        self.buckets[place as usize / WAYS].words[WAYS + place as usize % WAYS] = tick;
+    }
+
+    /// When a record has to be looked at.
+    pub(super) fn due(&self, place: u32) -> u16 {
+        self.buckets[place as usize / WAYS].words[WAYS + place as usize % WAYS]
+    }
+
+    /// Of the flows of a bucket, and of the spare ones behind it, the one that is to be looked at first.
+    #[inline(always)]
+    pub(super) fn soonest(&self, mut at: usize, now: u16) -> Option<u32> {
+        let mut soonest = (u32::MAX, NONE);
+        while let Some(bucket) = self.buckets.get(at) {
+            let (due, way) = bucket.soonest(now);
+            if way < WAYS && due < soonest.0 {
+                soonest = (due, Index::place(at, way));
             }
-            if bucket.next == NONE {
-                break;
-            }
-            (before, at) = (at, bucket.next);
+            at = bucket.next as usize;
         }
-        let Some((holed, way)) = hole else {
-            debug_assert!(false, "a flow that is not in the index");
-            return;
-        };
-        let last = self.bucket(home, at);
-        // The tail is never empty; the flow itself is in it when it is the only bucket.
-        let from = last.tags.iter().rposition(|tag| *tag != 0).unwrap_or(way);
-        let (tag, moved) = (last.tags[from], last.places[from]);
-        (last.tags[from], last.places[from]) = (0, NONE);
-        let emptied = last.tags == [0; WAYS];
-        if (holed, way) != (at, from) {
-            let bucket = self.bucket(home, holed);
-            (bucket.tags[way], bucket.places[way]) = (tag, moved);
+        Some(soonest.1).filter(|place| *place != NONE)
+    }
+
+    /// How many flows a bucket has.
+    #[inline(always)]
+    pub(super) fn count_of(&self, bucket: usize) -> usize {
+        self.buckets.get(bucket).map_or(0, |bucket| WAYS - bucket.ways(0).count_ones() as usize)
+    }
+
+    /// The buckets that may have flows, for somebody who looks at all of them, some at a time: behind `at`, from the start on behind
+    /// the last one.
+    #[inline(always)]
+    pub(super) fn next_bucket(&self, at: usize) -> usize {
+        match at + 1 {
+            next if next < self.extent.count() => next,
+            next if self.spare_used() > 0 && next < self.main => self.main,
+            next if self.spare_used() > 0 && next < self.buckets.len() => next,
+            _ => 0,
         }
-        if emptied && at != NONE {
-            self.bucket(home, before).next = NONE;
-            self.free_spare.push(at);
-        }
+    }
+
+    /// How many of them there are.
+    pub(super) fn walk_length(&self) -> usize {
+        self.extent.count() + if self.spare_used() > 0 { self.buckets.len() - self.main } else { 0 }
+    }
+
+    /// The flows of a bucket, and how many ticks from now on each has to be looked at.
+    #[inline(always)]
+    pub(super) fn flows_of(&self, bucket: usize, now: u16) -> impl Iterator<Item = (u32, i16)> {
+        let due = self.buckets.get(bucket).into_iter().flat_map(move |bucket| bucket.due(now));
+        due.map(move |(way, due)| (Index::place(bucket, way), due))
     }
 
     /// Spare buckets in use.
     pub(super) fn spare_used(&self) -> usize {
-        self.spare.len() - self.free_spare.len()
+        self.buckets.len() - self.main - self.free_spare.len()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::key::{Parts, Secret};
+    use super::super::record::Reading;
+    use super::super::{Addresses, Facts, Key, Observation};
     use super::*;
+    use crate::random::Random;
 
-    /// It grows with its flows, and finds all of them at any moment; what leaves is gone.
-    #[test]
-    fn it_grows_a_bucket_at_a_time() {
-        const MOST: usize = 50_000;
-        let (mut index, mut random) = (Index::new(MOST), crate::random::Random::new(9));
-        let hashes: Vec<u64> = (0..MOST).map(|_| random.bits() | TAGGED).collect();
-        for (flow, hash) in hashes.iter().enumerate() {
-            assert!(index.insert(*hash, flow as u32));
-            let count = index.extent.mask + 1 + index.extent.split;
-            assert_eq!(count as usize, FIRST.max((flow + 1).div_ceil(FLOWS)).min(index.buckets.len()), "{flow}");
-            for earlier in [0, flow / 3, flow / 2, flow] {
-                assert_eq!(index.find(hashes[earlier], |place| place as usize == earlier).0, Some(earlier as u32), "{earlier} of {flow}");
-            }
-        }
-        // A thirtieth of buckets with four on average is full, more of those whose turn to be split comes last.
-        assert!(index.spare_used() < MOST / FLOWS / 8, "{}", index.spare_used());
-        let guessed = hashes.iter().enumerate().filter(|(flow, hash)| index.guess(**hash) == *flow as u32).count();
-        assert!(guessed > MOST * 9 / 10, "{guessed}");
-        for (flow, hash) in hashes.iter().enumerate() {
-            index.remove(*hash, flow as u32);
-            assert_eq!(index.find(*hash, |place| place as usize == flow).0, None);
-        }
-        assert_eq!(index.spare_used(), 0);
+    /// An index and records of flows that have a number each.
+    struct Flows {
+        index: Index,
+        records: Store,
     }
 
-    /// All flows in one bucket, which no hash does: none is lost, and everything is free again afterwards.
+    impl Flows {
+        fn new(most: usize, seed: u64) -> Flows {
+            let index = Index::new(most);
+            Flows { records: Store::new(index.places(), most, Secret::new(&mut Random::new(seed))), index }
+        }
+
+        fn reading(&self, flow: u32) -> Reading {
+            let mut parts = Parts { kind: super::super::key::Kind::Ip4, ..Parts::default() };
+            parts.source[12..].copy_from_slice(&flow.to_be_bytes());
+            Reading::new(&Observation { key: Key::new(&parts), ..Observation::default() }, &self.records.secret).0
+        }
+
+        fn insert(&mut self, flow: u32) -> bool {
+            let reading = self.reading(flow);
+            if self.index.is_dense() {
+                self.index.split(&mut self.records);
+            }
+            let Some(place) = self.index.insert(reading.hash) else { return false };
+            assert!(self.records.hot[place as usize].short == Default::default(), "somebody is there");
+            self.records.begin(flow, place, &reading, &Addresses::default(), &mut Facts::default);
+            self.index.set_due(place, flow as u16);
+            true
+        }
+
+        fn find(&self, flow: u32) -> Option<u32> {
+            let reading = self.reading(flow);
+            self.index.find(reading.hash, |place| self.records.is_of(place, &reading, &Addresses::default())).0
+        }
+
+        fn remove(&mut self, flow: u32) {
+            let place = self.find(flow).unwrap();
+            self.index.remove(self.reading(flow).hash, place);
+            self.records.clear(place);
+        }
+    }
+
+    /// It grows with its flows, finds all of them at any moment, and keeps their ticks; what leaves is gone.
+    #[test]
+    fn it_grows_a_bucket_at_a_time() {
+        const MOST: u32 = 50_000;
+        let mut flows = Flows::new(MOST as usize, 9);
+        let mut most_spare = 0;
+        for flow in 0..MOST {
+            assert!(flows.insert(flow));
+            let count = flows.index.extent.count();
+            assert_eq!(count, FIRST.max(flow as usize / FLOWS + 1).min(flows.index.main), "{flow}");
+            most_spare = most_spare.max(flows.index.spare_used());
+            for earlier in [0, flow / 3, flow / 2, flow] {
+                let place = flows.find(earlier).unwrap_or_else(|| panic!("{earlier} of {flow}"));
+                assert_eq!(flows.index.due(place), earlier as u16);
+            }
+        }
+        assert!(most_spare < flows.index.main / 12, "{most_spare} of {}", flows.index.main);
+        let guessed = (0..MOST).filter(|flow| flows.find(*flow) == Some(flows.index.guess(flows.reading(*flow).hash))).count();
+        assert!(guessed > MOST as usize * 97 / 100, "{guessed}");
+        // Who looks at all buckets finds every flow once.
+        let (mut at, mut seen) = (0, 0);
+        loop {
+            seen += flows.index.flows_of(at, 0).count();
+            at = flows.index.next_bucket(at);
+            if at == 0 {
+                break;
+            }
+        }
+        assert_eq!((seen, flows.index.flows()), (MOST as usize, MOST as usize));
+        for flow in (0..MOST).filter(|flow| flow % 3 != 0).chain((0..MOST).step_by(3)) {
+            flows.remove(flow);
+            assert_eq!(flows.find(flow), None);
+        }
+        assert_eq!((flows.index.spare_used(), flows.index.flows()), (0, 0));
+    }
+
+    /// All flows in one bucket, which no hash does: none is lost as long as there are spare ones, and all are free again afterwards.
     #[test]
     fn a_full_bucket_goes_on() {
         let mut index = Index::new(1000);
-        let hash = |flow: u64| flow << 52 | TAGGED | 5;
-        assert!((0..1000).all(|flow| index.insert(hash(flow), flow as u32)));
-        assert_eq!(index.spare_used(), 124);
-        for flow in 0..1000 {
-            assert_eq!(index.find(hash(flow), |place| u64::from(place) == flow).0, Some(flow as u32));
+        let hash = |flow: u64| flow << 52 | TAGGED;
+        let spares = index.spare_used() + index.free_spare.len();
+        let most = (spares + 1) * WAYS;
+        let mut places: Vec<u32> = (0..most as u64).map(|flow| index.insert(hash(flow)).unwrap()).collect();
+        assert_eq!((index.spare_used(), index.insert(hash(1))), (spares, None));
+        for (flow, place) in places.iter().enumerate() {
+            assert_eq!(index.find(hash(flow as u64), |other| other == *place).0, Some(*place));
+            index.set_due(*place, flow as u16 + 100);
         }
+        assert_eq!(index.soonest(index.home(hash(0)), 0), Some(places[0]));
         // From the middle, then all.
-        (300..700).for_each(|flow| index.remove(hash(flow), flow as u32));
-        assert!((0..1000).all(|flow| index.find(hash(flow), |place| u64::from(place) == flow).0.is_some() != (300..700).contains(&flow)));
-        (0..300).chain(700..1000).for_each(|flow| index.remove(hash(flow), flow as u32));
-        assert_eq!((index.spare_used(), index.find(hash(1), |_| true).0), (0, None));
+        let middle: Vec<u32> = places.drain(300..700).collect();
+        middle.iter().for_each(|place| index.remove(hash(0), *place));
+        assert!(index.spare_used() < spares && index.flows() == places.len());
+        assert!(places.iter().all(|place| index.find(hash(0) | 0xfff << 52, |_| false).0.is_none() && index.due(*place) >= 100));
+        assert_eq!(index.soonest(index.home(hash(0)), 400), Some(places[0]));
+        places.iter().for_each(|place| index.remove(hash(0), *place));
+        assert_eq!((index.spare_used(), index.find(hash(1), |_| true).0, index.flows()), (0, None, 0));
     }
 }

@@ -326,7 +326,7 @@ mod tests {
             for flow in 0..100_000_u64 {
                 let parts = Parts { kind: Kind::Ip4, destination_port: flow as u16, input: (flow >> 16) as u32, ..Parts::default() };
                 let hash = secret.hash(&Key::new(&parts).split(&secret).0);
-                buckets[(hash >> 38) as usize & 4095] += 1;
+                buckets[(hash >> 16) as usize & 4095] += 1;
                 tags[(hash >> 51) as usize & 4095] += 1;
             }
             // 24.4 each; chi squared of 4095 degrees is 4095 ± 90, and less where keys are spread more evenly than by chance.

@@ -7,13 +7,14 @@
 //! * [`key`]: what tells one flow from another, and the keyed hash over it.
 //! * [`observe`]: from a frame to what the table is told; [`selection`]: as a record set wants it, and fast for plain frames.
 //! * [`record`]: what is known of a flow.
-//! * `index`: from a hash to the places where the flow may be.
+//! * `index`: from a hash to the place where the flow's record is, and when it has to be looked at.
+//! * `store`: the records by place.
 //! * `table`: looking up and counting, staged over the vector so that its waits for memory overlap.
 //! * `expiry`: flows that are over leave, within a budget a turn; and those that must make room.
 //!
 //! **Exact**: what was metered is what was exported, what was lost because the ring was full, and what is still
-//! resident, in packets and in octets ([`Counts`]). No flow is lost to a collision: a full bucket goes on in another one,
-//! of which there are as many as the worst case takes. The hash is keyed, so that nobody can choose flows that collide.
+//! resident, in packets and in octets ([`Counts`]). No flow is lost to a collision: a full bucket goes on in another one.
+//! The hash is keyed, so that nobody can choose flows that collide.
 
 mod expiry;
 mod index;
@@ -21,11 +22,12 @@ pub mod key;
 pub mod observe;
 pub mod record;
 pub mod selection;
+mod store;
 mod table;
 
 pub use key::{Addresses, Key};
 pub use record::{EndReason, Facts, FlowRecord, Observation, Reading};
 pub(crate) use selection::Sight;
 pub use selection::{Beside, Selection};
-pub(crate) use table::BLOCK;
 pub use table::{Counts, Records, Settings, Table, VECTOR};
+pub(crate) use table::{GROUP, LAG};

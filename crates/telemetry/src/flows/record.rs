@@ -66,15 +66,18 @@ fn ttl_of(sizes: u32) -> u8 {
 }
 
 /// In `marks`: the flags of TCP in the lower half, as they are on the wire, those of fragments in the next octet, and in the
-/// highest one what a reading needs beside comparing its line. In a record that leaves, the highest octet is the reason.
+/// highest two bits what a flow has beside its line. In a record that leaves, the reason stands between them.
 pub(crate) const FRAGMENT_AT: u32 = 16;
 const REASON_AT: u32 = 24;
 /// A flag of TCP that may end a flow, or begin another one.
 pub(crate) const TURNS: u32 = ENDS | BEGINS;
 pub(crate) const BEGINS: u32 = SYN.swap_bytes() as u32;
 const ENDS: u32 = (FIN | RST).swap_bytes() as u32;
+const REASON: u32 = 7 << REASON_AT;
 /// It is not IPv4: addresses are compared as well.
-pub(crate) const WIDE: u32 = 1 << REASON_AT;
+pub(crate) const WIDE: u32 = 1 << 30;
+/// The record set wants what only a flow's first packet tells.
+pub(crate) const FACTS: u32 = 1 << 31;
 
 /// The flags of a packet; those of TCP as they are on the wire.
 #[inline(always)]
@@ -93,15 +96,17 @@ impl Reading {
             hash: secret.hash(&short),
             sizes: sizes_of(octets.min(u32::from(u16::MAX)) as u16, ttl),
             octets,
-            marks: marks_of(tcp_flags.swap_bytes(), fragment) | if short.is_ip4() { 0 } else { WIDE },
+            marks: marks_of(tcp_flags.swap_bytes(), fragment) | if short.is_ip4() { FACTS } else { FACTS | WIDE },
             place: NONE,
             packet: 0,
         };
         (reading, addresses)
     }
 
-    pub(crate) fn hash(&self) -> u64 {
-        self.hash
+    /// Whether it ends its flow.
+    #[inline(always)]
+    pub(super) fn ends(&self) -> bool {
+        self.marks & ENDS != 0
     }
 
     /// It is not known any more where its flow's record may be.
@@ -150,6 +155,18 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Nothing is known.
+    pub(super) const NONE: Facts = Facts {
+        source_mac: [0; 6],
+        destination_mac: [0; 6],
+        next_hop: [0; 16],
+        bgp_next_hop: [0; 16],
+        labels: [0; 4],
+        source_prefix: 0,
+        destination_prefix: 0,
+        vrf: 0,
+    };
+
     /// The frame's source address: of L2 flows it is part of the key.
     #[must_use]
     pub fn source_mac_of(&self, parts: &Parts) -> [u8; 6] {
@@ -219,14 +236,14 @@ pub(super) struct Hot {
     pub(super) packets: u32,
     first: u32,
     last: u32,
-    marks: u32,
+    pub(super) marks: u32,
     least: u32,
     most: u32,
 }
 
 /// A record on its way to the cold side, as it lay in the table: there it becomes a [`FlowRecord`].
 ///
-/// The addresses are those of another flow when it is one of IPv4.
+/// Facts and addresses are those of another flow when its marks do not speak of any.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Departed {
@@ -239,18 +256,20 @@ const _: () = assert!(size_of::<Hot>() == 64 && size_of::<Facts>() == 64 && size
 
 impl Departed {
     #[inline(always)]
-    pub(super) fn fill(&mut self, hot: &Hot, reason: EndReason, facts: &Facts, addresses: &Addresses) {
+    pub(super) fn fill(&mut self, hot: &Hot, reason: EndReason, (facts, addresses): (&Facts, &Addresses)) {
         self.hot = *hot;
-        self.hot.marks = hot.marks & ((1 << REASON_AT) - 1) | (reason as u32) << REASON_AT;
-        self.facts = *facts;
-        if !hot.short.is_ip4() {
+        self.hot.marks = hot.marks & !REASON | (reason as u32) << REASON_AT;
+        if hot.marks & FACTS != 0 {
+            self.facts = *facts;
+        }
+        if hot.marks & WIDE != 0 {
             self.addresses = *addresses;
         }
     }
 
     /// In full width; the packets came before `now`, by the router's clock.
     pub(super) fn record(&self, now: u64) -> FlowRecord {
-        let reason = match self.hot.marks >> REASON_AT {
+        let reason = match (self.hot.marks & REASON) >> REASON_AT {
             2 => EndReason::Active,
             3 => EndReason::End,
             4 => EndReason::Forced,
@@ -258,7 +277,8 @@ impl Departed {
             _ => EndReason::Idle,
         };
         let key = Key::join(&self.hot.short, &self.addresses);
-        FlowRecord { key, sums: self.hot.sums(now, reason), facts: self.facts }
+        let facts = if self.hot.marks & FACTS == 0 { Facts::NONE } else { self.facts };
+        FlowRecord { key, sums: self.hot.sums(now, reason), facts }
     }
 }
 
@@ -288,7 +308,8 @@ impl Hot {
         self.octets += u64::from(packet.octets);
         self.packets = self.packets.wrapping_add(1);
         self.last = moment;
-        self.marks |= packet.marks;
+        // What it has beside its line was told by its first packet.
+        self.marks |= packet.marks & !(WIDE | FACTS);
         (self.least, self.most) = weir_cpu::stretch(self.least, self.most, packet.sizes);
     }
 

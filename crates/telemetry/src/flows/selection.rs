@@ -9,7 +9,7 @@
 
 use super::key::{Addresses, Kind, Parts, Rest, Secret, Short, ground};
 use super::observe;
-use super::record::{MPLS, Reading, WIDE, marks_of, sizes_of};
+use super::record::{FACTS, MPLS, Reading, WIDE, marks_of, sizes_of};
 use super::{Facts, Key, Observation};
 
 /// Which parts of a key a record set selects, for one direction.
@@ -22,8 +22,13 @@ pub struct Selection {
     ground: u64,
     /// Whether IP is not looked for.
     frames: bool,
+    /// What plain IPv4 begins with behind the MAC addresses: type, version and length of the header; what nothing begins with where
+    /// IP is not looked for.
+    plain4: u64,
     /// Whether the top label tells flows apart, and the flow label of IPv6.
     labels: (bool, bool),
+    /// The mark of its readings: whether what only a flow's first packet tells is wanted.
+    facts: u32,
 }
 
 /// What stands beside an observation until it is known whether it begins a flow.
@@ -34,6 +39,12 @@ pub struct Beside {
 }
 
 impl Beside {
+    /// Of a frame.
+    #[inline(always)]
+    pub(crate) fn of(frame: &[u8]) -> Beside {
+        frame.first_chunk().map_or_else(Beside::default, |begin| Beside { begin: *begin })
+    }
+
     /// As facts of a flow.
     #[must_use]
     pub fn facts(&self) -> Facts {
@@ -41,6 +52,9 @@ impl Beside {
         Facts { destination_mac: [a, b, c, d, e, f], source_mac: [g, h, i, j, k, l], ..Facts::default() }
     }
 }
+
+/// What packets tell that is no part of a key: MAC addresses, and entries of a label stack below the top one.
+const FACTS_ELEMENTS: [u16; 6] = [56, 71, 72, 73, 74, 80];
 
 /// Octets of a frame that the short way looks at: the shortest frame of Ethernet without its checksum.
 const SHORT: usize = 60;
@@ -81,14 +95,25 @@ impl Selection {
             };
             Key::new(&all).0
         };
+        let frames = !has(&[4, 5, 6, 7, 8, 11, 12, 27, 28, 31, 32, 60, 139]);
         Selection {
             ip4: mask(Kind::Ip4),
             ip6: mask(Kind::Ip6),
             l2: mask(Kind::L2),
             ground: ground(Kind::L2, egress, set),
-            frames: !has(&[4, 5, 6, 7, 8, 11, 12, 27, 28, 31, 32, 60, 139]),
+            frames,
+            plain4: if frames { u64::MAX } else { 0x45_0008 },
             labels,
+            facts: if has(&FACTS_ELEMENTS) { FACTS } else { 0 },
         }
+    }
+
+    /// What is told of any frame, by the long way.
+    pub(crate) fn read_any(&self, secret: &Secret, input: u32, frame: &[u8], length: u32) -> (Reading, Addresses, Facts) {
+        let (any, facts) = self.observe_any(input, frame, length);
+        let (mut reading, addresses) = Reading::new(&any, secret);
+        reading.marks = reading.marks & !FACTS | self.facts;
+        (reading, addresses, facts)
     }
 
     /// The bits of a key in which its interface of departure, and its status, are told: of all kinds the same.
@@ -131,8 +156,8 @@ impl Selection {
 pub(crate) struct Sight<'a> {
     selection: &'a Selection,
     secret: &'a Secret,
-    /// What plain IPv4 begins with behind the MAC addresses: type, version and length of the header.
-    ip4: u64,
+    /// As [`Selection`] has it.
+    plain4: u64,
     /// Of IPv4, what counts of the addresses, and of ports, protocol and type of service, each in its place.
     addresses: u64,
     ports: u64,
@@ -140,6 +165,8 @@ pub(crate) struct Sight<'a> {
     tos: u64,
     /// What the second word of a key has besides.
     ground: u64,
+    /// The mark of all readings.
+    facts: u32,
     /// The interface of arrival, as keys have it: of IPv4 and of IPv6.
     interfaces: [u64; 2],
     rest: Rest,
@@ -154,57 +181,64 @@ impl<'a> Sight<'a> {
         Sight {
             selection,
             secret,
-            ip4: if selection.frames { u64::MAX } else { 0x45_0008 },
+            plain4: selection.plain4,
             addresses: mask[1] >> 32 | mask[3] & !0xffff_ffff,
             ports: mask[4] & !0xffff_ffff,
             protocol: mask[4] & 0xff00_0000,
             tos: mask[4] & 0xff_0000,
             ground: selection.ground | Kind::Ip4 as u64,
+            facts: selection.facts,
             interfaces,
             rest: secret.rest(interfaces[0], 0),
         }
     }
 
-    /// Reads a plain frame, and tells its hash; `None` for what the long way is for: then nothing was written that
+    /// Reads a frame of plain IPv4, the usual one; `false` for others: then nothing was written that
     /// matters. The place of the flow's record is left as it was.
     #[inline(always)]
-    pub(crate) fn read(&self, frame: &[u8], to: &mut Reading, addresses: &mut Addresses, beside: &mut Beside) -> Option<u64> {
+    pub(crate) fn read(&self, frame: &[u8], to: &mut Reading) -> bool {
+        let Some(head) = frame.first_chunk::<SHORT>() else { return false };
+        // Type, version, type of service, length; identification, fragment word, TTL, protocol.
+        let (early, late) = (quad(head, 12), quad(head, 20));
+        let (length, flags) = (word(head, 16), FLAGS[usize::from(head[23])]);
+        self.plain4(head, (early, late, length, flags as u16), to);
+        // Whole, TCP or UDP, with all of the header that is looked at.
+        let odd = early & 0xff_ffff ^ self.plain4 | late & 0xff3f | u64::from(length < LEAST) | u64::from(flags & NEITHER);
+        odd == 0
+    }
+
+    /// Reads any other frame; `None` for what the long way is for.
+    #[inline(never)]
+    pub(crate) fn read_other(&self, frame: &[u8], to: &mut Reading, addresses: &mut Addresses) -> Option<()> {
         let head = frame.first_chunk::<SHORT>()?;
-        beside.begin = *head.first_chunk()?;
-        let early = quad(head, 12);
-        if early & 0xff_ffff == self.ip4 {
-            return self.plain4(head, early, to);
-        }
-        if early & 0xf0_ffff == 0x60_dd86 && !self.selection.frames { self.plain6(frame, to, addresses) } else { None }
+        let is_ip6 = quad(head, 12) & 0xf0_ffff == 0x60_dd86 && !self.selection.frames;
+        (is_ip6 && self.plain6(frame, to, addresses)).then_some(())
+    }
+
+    /// Whether record sets want what only a flow's first packet tells.
+    #[inline(always)]
+    pub(crate) fn wants_facts(&self) -> bool {
+        self.facts != 0
     }
 
     #[inline(always)]
-    fn plain4(&self, head: &[u8; SHORT], early: u64, to: &mut Reading) -> Option<u64> {
-        // Fragment word, TTL, protocol.
-        let late = quad(head, 20);
-        let (length, flags) = (word(head, 16), FLAGS[usize::from(head[23])]);
-        // Whole, TCP or UDP, with all of the header that is looked at.
-        if late & 0xff3f != 0 || flags == NEITHER || length < LEAST {
-            return None;
-        }
+    fn plain4(&self, head: &[u8; SHORT], (early, late, length, flags): (u64, u64, u16, u16), to: &mut Reading) {
         let both = quad(head, 26) & self.addresses;
         let middle = quad(head, 30) & self.ports | late & self.protocol | early >> 8 & self.tos | self.ground;
-        let hash = self.secret.hash_with(both, middle, self.rest);
         to.short = Short([both, middle, self.interfaces[0], 0]);
-        to.hash = hash;
+        to.hash = self.secret.hash_with(both, middle, self.rest);
         to.sizes = sizes_of(length, head[22]);
         to.octets = length.into();
-        to.marks = marks_of(u16::from_le_bytes([head[46], head[47]]) & flags, late as u8 & 0xe0);
-        Some(hash)
+        to.marks = marks_of(u16::from_le_bytes([head[46], head[47]]) & flags, late as u8 & 0xe0) | self.facts;
     }
 
     #[inline(always)]
-    fn plain6(&self, frame: &[u8], to: &mut Reading, addresses: &mut Addresses) -> Option<u64> {
-        let head = frame.first_chunk::<SHORT6>()?;
+    fn plain6(&self, frame: &[u8], to: &mut Reading, addresses: &mut Addresses) -> bool {
+        let Some(head) = frame.first_chunk::<SHORT6>() else { return false };
         let (length, protocol) = (word(head, 18), head[20]);
         let (flags, mask) = (FLAGS[usize::from(protocol)], &self.selection.ip6);
-        if flags == NEITHER || length < LEAST - 20 {
-            return None;
+        if flags & NEITHER != 0 || length < LEAST - 20 {
+            return false;
         }
         let first = u32::from_be_bytes([head[14], head[15], head[16], head[17]]);
         *addresses = [quad(head, 22) & mask[0], quad(head, 30) & mask[1], quad(head, 38) & mask[2], quad(head, 46) & mask[3]];
@@ -215,19 +249,19 @@ impl<'a> Sight<'a> {
         to.hash = self.secret.hash(&to.short);
         to.octets = 40 + u32::from(length);
         to.sizes = sizes_of(length.saturating_add(40), head[21]);
-        to.marks = marks_of(u16::from_le_bytes([head[66], head[67]]) & flags, 0) | WIDE;
-        Some(to.hash)
+        to.marks = marks_of(u16::from_le_bytes([head[66], head[67]]) & flags as u16, 0) | WIDE | self.facts;
+        true
     }
 }
 
 /// The bits that are flags of TCP, behind its ports, by protocol; as they are on the wire.
-static FLAGS: [u16; 256] = {
+static FLAGS: [u32; 256] = {
     let mut flags = [NEITHER; 256];
     (flags[6], flags[17]) = (0xff0f, 0);
     flags
 };
 /// Neither TCP nor UDP.
-const NEITHER: u16 = u16::MAX;
+const NEITHER: u32 = 1 << 16;
 /// An IPv4 packet without options that is shorter may lack flags of TCP.
 const LEAST: u16 = 34;
 
@@ -255,7 +289,12 @@ mod tests {
     fn read(selection: &Selection, secret: &Secret, input: u32, frame: &[u8]) -> Option<(Reading, Addresses, Beside)> {
         let (mut reading, mut addresses, mut beside) = (Reading::default(), Addresses::default(), Beside::default());
         reading.forget_place();
-        Sight::new(selection, secret, input).read(frame, &mut reading, &mut addresses, &mut beside).map(|_| (reading, addresses, beside))
+        let sight = Sight::new(selection, secret, input);
+        let plain = sight.read(frame, &mut reading) || sight.read_other(frame, &mut reading, &mut addresses).is_some();
+        if plain && sight.wants_facts() {
+            beside = Beside::of(frame);
+        }
+        plain.then_some((reading, addresses, beside))
     }
 
     /// Random frames that are nearly plain: whenever the short way takes one, the long way says the same.
@@ -279,15 +318,15 @@ mod tests {
                     (frame[16], frame[17], frame[23]) = (0, length as u8, protocol);
                     (frame[20], frame[21]) = if random.bits() & 3 == 0 { (frame[20], frame[21]) } else { (frame[20] & 0xc0, 0) };
                 }
-                let (any, facts) = selection.observe_any(7, &frame, frame.len() as u32);
+                let (any, far, facts) = selection.read_any(&secret, 7, &frame, frame.len() as u32);
                 let Some((quick, addresses, beside)) = read(&selection, &secret, 7, &frame) else {
                     long += 1;
                     continue;
                 };
                 short += 1;
-                assert_eq!(Key::join(&quick.short, &addresses).parts(), any.key.parts(), "{names:?} {frame:02x?}");
-                let expected = Reading::new(&any, &secret);
-                assert_eq!((quick, addresses, beside.facts()), (expected.0, expected.1, facts), "{frame:02x?}");
+                assert_eq!(Key::join(&quick.short, &addresses).parts(), Key::join(&any.short, &far).parts(), "{names:?} {frame:02x?}");
+                let facts = if selection.facts == 0 { Facts::default() } else { facts };
+                assert_eq!((quick, addresses, beside.facts()), (any, far, facts), "{frame:02x?}");
             }
         }
         assert!(short > 15_000 && long > 20_000, "{short} {long}");

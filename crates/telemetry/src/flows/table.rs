@@ -1,30 +1,34 @@
 //! Looking flows up and counting, a vector at a time.
 //!
-//! **Where packets are read**, in blocks of 64: the bucket of each is asked for, and while the next block is read it is
-//! looked into, which tells the place of the record; that is asked for, too. Not all at once: a processor that has too many
+//! **Where packets are read**, in groups of eight: the bucket of each is asked for, and 64 packets later it is
+//! looked into, which tells the place of the record; that is asked for, too. Not more at once: a processor that has too many
 //! lines to wait for forgets the rest. **When the turn is over**: compare and count.
 //! So the waits for memory overlap with each other and with the work on packets in between, where one packet after the other
 //! would wait for each. A packet whose first guess is not its flow (a new flow, or tags that are alike by chance) takes the
-//! long way, one at a time.
+//! long way, one at a time; where it will be put was asked for as well.
 
 use std::sync::Arc;
 
-use weir_cpu::{Task, dispatch, prefer_hugepages, prefetch_address, prefetch_write};
+use weir_cpu::{Task, dispatch};
 use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader, Writer};
 
-use super::expiry::{Clock, FREE};
-use super::index::Index;
-use super::key::{Addresses, Key, Secret};
-use super::record::{BEGINS, Departed, EndReason, FlowRecord, Hot, Reading, TURNS, WIDE, milliseconds};
+use super::expiry::Clock;
+use super::index::{Index, NONE, WAYS};
+use super::key::{Addresses, Secret};
+use super::record::{BEGINS, Departed, EndReason, FlowRecord, Reading, TURNS, WIDE, milliseconds};
+use super::store::Store;
 use super::{Facts, Observation};
 use crate::random::Random;
 
 /// Flows whose buckets and records, of 64 octets each, lie in a part of the second cache.
 const NEAR: usize = 4096;
-/// So many packets are read before the buckets of those before them are looked into.
-pub(crate) const BLOCK: usize = 64;
+/// So many packets are read, then their buckets asked for in a row: the address of each has to be translated, which
+/// takes as long as fifty instructions when the pages are many. Close to each other these waits overlap; more at a time would be forgotten.
+pub(crate) const GROUP: usize = 8;
+/// So many packets later a bucket is looked into.
+pub(crate) const LAG: usize = 64;
 
 /// The most packets that are told at once.
 pub const VECTOR: usize = 256;
@@ -119,19 +123,10 @@ impl Records {
 pub struct Table {
     pub(super) settings: Settings,
     pub(super) index: Index,
-    pub(super) hot: Box<[Hot]>,
-    pub(super) facts: Box<[Facts]>,
-    /// Of flows that are not IPv4.
-    pub(super) addresses: Box<[Addresses]>,
-    /// When each record has to be looked at, in ticks.
-    pub(super) due: Box<[u32]>,
-    /// Places without a flow: those never used yet, and behind them a stack.
-    pub(super) fresh: usize,
-    pub(super) free: Vec<u32>,
+    pub(super) records: Store,
     pub(super) ring: Writer<Departed>,
     pub(super) counts: Arc<Padded<Counts>>,
     pub(super) clock: Clock,
-    pub(super) secret: Secret,
 }
 
 impl Table {
@@ -139,29 +134,16 @@ impl Table {
     #[must_use]
     pub fn new(settings: Settings, seed: u64) -> (Table, Records) {
         let flows = settings.flows.clamp(VECTOR, 1 << 30);
-        // A vector's worth more than may be resident: so much room is made before each vector.
-        let places = flows + VECTOR;
         let (ring, reader) = slots::ring(settings.ring.max(VECTOR));
-        let hot = vec![Hot::default(); places].into_boxed_slice();
-        let facts = vec![Facts::default(); places].into_boxed_slice();
-        let addresses = vec![Addresses::default(); places].into_boxed_slice();
-        prefer_hugepages(&hot, true);
-        prefer_hugepages(&facts, true);
-        prefer_hugepages(&addresses, true);
         let counts: Arc<Padded<Counts>> = Arc::default();
+        let index = Index::new(flows);
         let table = Table {
             settings: Settings { flows, ..settings },
-            index: Index::new(places),
-            hot,
-            facts,
-            addresses,
-            due: vec![FREE; places].into_boxed_slice(),
-            fresh: 0,
-            free: Vec::with_capacity(places),
+            records: Store::new(index.places(), flows, Secret::new(&mut Random::new(seed))),
+            index,
             ring,
             counts: counts.clone(),
             clock: Clock::default(),
-            secret: Secret::new(&mut Random::new(seed)),
         };
         (table, Records { ring: reader, counts })
     }
@@ -169,13 +151,13 @@ impl Table {
     /// The random words of its hash.
     #[must_use]
     pub fn secret(&self) -> &Secret {
-        &self.secret
+        &self.records.secret
     }
 
     /// Other ones, those of the worker that gets it; only a table that is empty takes them.
     pub(crate) fn set_secret(&mut self, secret: &Secret) {
         debug_assert_eq!(self.resident(), 0, "its flows would not be found again");
-        self.secret = *secret;
+        self.records.secret = *secret;
     }
 
     /// Whether it is worth asking for buckets and records early. What a core's own cache holds is there soon enough: to
@@ -185,22 +167,43 @@ impl Table {
         self.resident() > NEAR
     }
 
-    /// Asks for the bucket of a hash.
+    /// Asks for the buckets of packets.
     #[inline(always)]
-    pub(crate) fn fetch(&self, hash: u64) {
-        self.index.fetch(hash);
+    pub(crate) fn fetch(&self, packets: &[Reading]) {
+        packets.iter().for_each(|packet| self.index.fetch(packet.hash));
     }
 
-    /// Looks into a bucket and keeps the place of the record that may be the one; asks for the record when it is far.
+    /// Looks into their buckets and keeps the places of the records that may be theirs.
     #[inline(always)]
-    pub(crate) fn guess<const FAR: bool>(&self, packet: &mut Reading) {
-        packet.place = self.index.guess(packet.hash);
-        if FAR {
-            prefetch_write(self.hot.as_ptr().wrapping_add(packet.place as usize).cast());
-            if packet.marks & WIDE != 0 {
-                prefetch_address(self.addresses.as_ptr().wrapping_add(packet.place as usize).cast());
+    pub(crate) fn guess(&self, packets: &mut [Reading]) {
+        packets.iter_mut().for_each(|packet| packet.place = self.index.guess(packet.hash));
+    }
+
+    /// The same, and asks for those records, and for where new flows will be put.
+    #[inline(always)]
+    pub(crate) fn guess_far(&self, packets: &mut [Reading]) {
+        self.guess(packets);
+        for packets in packets.chunks_mut(GROUP) {
+            let mut places = [NONE; GROUP];
+            for (place, packet) in places.iter_mut().zip(&mut *packets) {
+                if packet.place == NONE {
+                    packet.place = self.index.guess_behind(packet.hash);
+                }
+                *place = if packet.place == NONE { self.guess_new(packet.hash) } else { packet.place };
+            }
+            // In a row, as the buckets.
+            places.iter().zip(&*packets).for_each(|(place, _)| self.records.fetch(*place));
+            for (place, packet) in places.iter().zip(packets) {
+                if packet.marks & WIDE != 0 {
+                    self.records.pool.fetch(*place);
+                }
             }
         }
+    }
+
+    #[inline(always)]
+    fn guess_new(&self, hash: u64) -> u32 {
+        self.index.guess_new(hash, self.clock.tick(), self.is_full())
     }
 
     /// What it counts.
@@ -212,7 +215,12 @@ impl Table {
     /// Flows in it.
     #[must_use]
     pub fn resident(&self) -> usize {
-        self.fresh - self.free.len()
+        self.index.flows()
+    }
+
+    #[inline(always)]
+    pub(super) fn is_full(&self) -> bool {
+        self.resident() >= self.settings.flows
     }
 
     /// Other timeouts, for flows that are there as well as for those to come.
@@ -223,25 +231,30 @@ impl Table {
 
     /// The records of the flows in it, as they are now.
     pub fn flows(&self) -> impl Iterator<Item = FlowRecord> {
-        let resident = self.due.iter().enumerate().filter(|(_, due)| **due != FREE);
-        resident.map(|(place, _)| self.record(place, EndReason::Active))
+        let mut next = Some(0);
+        let buckets = std::iter::from_fn(move || {
+            let at = next?;
+            next = Some(self.index.next_bucket(at)).filter(|next| *next > 0);
+            Some(at)
+        });
+        let places = buckets.flat_map(|bucket| self.index.flows_of(bucket, 0));
+        places.map(|(place, _)| self.records.record(place, self.clock.now, EndReason::Active))
     }
 
-    /// Shows flows in `count` places from `from` on; where to go on, if there is more.
+    /// Shows the flows of `count` places from `from` on, or some more; where to go on, if there is more. A flow whose record moves
+    /// meanwhile, since the table grows, is shown again or not at all.
     pub fn look_through(&self, from: usize, count: usize, mut show: impl FnMut(&FlowRecord)) -> Option<usize> {
-        let end = from.saturating_add(count).min(self.fresh);
-        for place in from..end {
-            if self.due[place] != FREE {
-                show(&self.record(place, EndReason::Active));
+        let mut at = from / WAYS;
+        for _ in 0..count.div_ceil(WAYS) {
+            for (place, _) in self.index.flows_of(at, 0) {
+                show(&self.records.record(place, self.clock.now, EndReason::Active));
             }
+            at = match self.index.next_bucket(at) {
+                0 => return None,
+                next => next,
+            };
         }
-        (end < self.fresh && from < end).then_some(end)
-    }
-
-    pub(super) fn record(&self, place: usize, reason: EndReason) -> FlowRecord {
-        let hot = &self.hot[place];
-        let key = Key::join(&hot.short, &self.addresses[place]);
-        FlowRecord { key, sums: hot.sums(self.clock.now, reason), facts: self.facts[place] }
+        Some(at * WAYS)
     }
 
     #[inline]
@@ -253,22 +266,21 @@ impl Table {
     /// Counts packets of whom nothing is known but what was observed; at most [`VECTOR`], the rest is not looked at.
     /// `facts` is asked for those of packet so-and-so when it begins a flow.
     pub fn meter(&mut self, now: u64, packets: &[Observation], facts: impl FnMut(usize) -> Facts) {
-        let (mut readings, addresses): (Vec<_>, Vec<_>) = packets.iter().map(|packet| Reading::new(packet, &self.secret)).unzip();
+        let (mut readings, addresses): (Vec<_>, Vec<_>) = packets.iter().map(|packet| Reading::new(packet, self.secret())).unzip();
         self.find(&mut readings);
         self.count(now, &readings, &addresses, facts);
     }
 
     /// Finds out where the flows of packets may be, for those who did not when they read them.
     pub fn find(&self, readings: &mut [Reading]) {
-        readings.iter().for_each(|reading| self.fetch(reading.hash));
-        readings.iter_mut().for_each(|reading| self.guess::<true>(reading));
+        self.fetch(readings);
+        self.guess_far(readings);
     }
 
     /// Counts packets that were read, at most [`VECTOR`]; as many addresses, of which only those matter that are not of IPv4.
     pub fn count(&mut self, now: u64, packets: &[Reading], addresses: &[Addresses], mut facts: impl FnMut(usize) -> Facts) {
         let packets = packets.get(..VECTOR).unwrap_or(packets);
         self.set_clock(now);
-        self.make_room(now, packets.len());
         let octets = dispatch(Count { table: self, packets, addresses, moment: milliseconds(now), facts: &mut facts });
         self.counts.packets.add(packets.len() as u64);
         self.counts.octets.add(octets);
@@ -276,53 +288,54 @@ impl Table {
     }
 
     /// A new flow, or one that the first guess missed, or that begins anew.
-    #[inline(never)]
+    #[inline(always)]
     fn long_way(&mut self, moment: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
-        let (hot, theirs) = (&self.hot, &self.addresses);
-        let is_it =
-            |place: u32| hot[place as usize].short == packet.short && (packet.marks & WIDE == 0 || theirs[place as usize] == *addresses);
-        let (found, probes) = self.index.find(packet.hash, is_it);
+        let (found, probes) = self.index.find(packet.hash, |place| self.records.is_of(place, packet, addresses));
         self.counts.long_ways.add(1);
         self.counts.probes.add(probes.into());
         match found {
-            Some(place) => self.again(moment, place as usize, packet, facts),
+            Some(place) => self.again(moment, place, packet, addresses, facts),
             None => self.begin(moment, packet, addresses, facts),
         }
     }
 
+    #[inline(always)]
     fn begin(&mut self, moment: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
-        let place = match self.free.pop() {
-            Some(place) => place,
-            None => {
-                self.fresh += 1;
-                self.fresh as u32 - 1
-            }
-        };
-        // There is a spare bucket for as many flows as there are places.
-        let fits = self.index.insert(packet.hash, place);
-        debug_assert!(fits, "the index has room for every place");
-        if packet.marks & WIDE != 0 {
-            self.addresses[place as usize] = *addresses;
+        let place = if self.is_full() { self.take_over(packet.hash) } else { self.take_empty(packet.hash) };
+        // Without a spare bucket, which chance does not bring about, somebody leaves as in a full table.
+        let place = place.or_else(|| self.index.insert(packet.hash)).or_else(|| self.take_over(packet.hash));
+        debug_assert!(place.is_some(), "who left had a place in the same buckets");
+        if let Some(place) = place {
+            self.write(moment, place, packet, addresses, facts);
         }
-        self.write(moment, place as usize, packet, facts);
     }
 
-    fn write(&mut self, moment: u32, place: usize, packet: &Reading, facts: &mut dyn FnMut() -> Facts) {
+    #[inline(always)]
+    fn take_empty(&mut self, hash: u64) -> Option<u32> {
+        if self.index.is_dense() {
+            self.index.split(&mut self.records);
+        }
+        self.index.insert(hash)
+    }
+
+    #[inline(always)]
+    fn write(&mut self, moment: u32, place: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
         self.counts.flows.add(1);
-        self.hot[place] = Hot::begin(packet, moment);
-        self.facts[place] = facts();
-        self.due[place] = self.due_of(place);
+        self.records.begin(moment, place, packet, addresses, facts);
+        self.index.set_due(place, self.due_of_new(packet));
     }
 
     /// A packet of a flow that is known. After FIN or RST, SYN begins another flow with the same key.
-    fn again(&mut self, moment: u32, place: usize, packet: &Reading, facts: &mut dyn FnMut() -> Facts) {
-        let over = packet.marks & BEGINS != 0 && self.hot[place].is_over();
+    #[inline(never)]
+    fn again(&mut self, moment: u32, place: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
+        let over = packet.marks & BEGINS != 0 && self.records.hot[place as usize].is_over();
         if over && self.export(place, EndReason::End) {
-            return self.write(moment, place, packet, facts);
+            self.records.clear(place);
+            return self.write(moment, place, packet, addresses, facts);
         }
-        self.hot[place].add(packet, moment);
+        self.records.hot[place as usize].add(packet, moment);
         if packet.marks & TURNS != 0 {
-            self.due[place] = self.due_of(place);
+            self.index.set_due(place, self.due_of(place));
         }
     }
 }
@@ -349,6 +362,9 @@ impl<F: FnMut(usize) -> Facts> Task for Count<'_, F> {
             (done, octets) = (done + known, octets + sum);
             let Some(packet) = packets.get(done) else { return octets };
             let wide = theirs.get(known).unwrap_or(&[0; 4]);
+            if let Some(later) = packets.get(done + GROUP) {
+                table.index.fetch(later.hash);
+            }
             table.long_way(moment, packet, wide, &mut || facts(done));
             (done, octets) = (done + 1, octets + u64::from(packet.octets));
         }
@@ -359,13 +375,12 @@ impl Table {
     /// Counts packets of known flows, until one is not; how many they were, and their octets.
     #[inline(always)]
     fn add(&mut self, packets: &[Reading], theirs: &[Addresses], moment: u32) -> (usize, u64) {
-        let (hot, addresses) = (&mut *self.hot, &*self.addresses);
+        let Store { hot, pool, .. } = &mut self.records;
         let (mut count, mut octets) = (0, 0);
         for packet in packets {
-            let place = packet.place as usize;
-            let Some(hot) = hot.get_mut(place).filter(|hot| hot.short == packet.short) else { break };
+            let Some(hot) = hot.get_mut(packet.place as usize).filter(|hot| hot.short == packet.short) else { break };
             if packet.marks & (TURNS | WIDE) != 0
-                && (packet.marks & TURNS != 0 || addresses.get(place).is_none_or(|known| theirs.get(count) != Some(known)))
+                && (packet.marks & TURNS != 0 || theirs.get(count).is_none_or(|theirs| !pool.has_addresses(packet.place, theirs)))
             {
                 break;
             }

@@ -14,7 +14,7 @@ use weir_cpu::Task;
 use weir_graph::DropReason;
 
 use crate::flows::key::Secret;
-use crate::flows::{Addresses, BLOCK, Beside, Facts, Reading, Selection, Sight, Table, VECTOR};
+use crate::flows::{Addresses, Beside, Facts, GROUP, LAG, Reading, Selection, Sight, Table, VECTOR};
 use crate::forwarding_status::{FOR_US, FORWARDED, INCOMPLETE_ADJACENCY, forwarding_status};
 
 /// Readings that may wait for their packets.
@@ -393,33 +393,42 @@ impl<const FAR: bool> Task for Taking<'_, FAR> {
         let Manifest { readings, addresses, beside, odd, secret, count, .. } = manifest;
         let sight = Sight::new(selection, secret, interface);
         let from = *count;
-        let slots = (&mut readings[from..], &mut addresses[from..], &mut beside[from..]);
-        let blocks = slots.0.chunks_mut(BLOCK).zip(slots.1.chunks_mut(BLOCK)).zip(slots.2.chunks_mut(BLOCK));
-        let guess = |reading: &mut Reading| match table {
-            Some(table) => table.guess::<FAR>(reading),
-            None => reading.forget_place(),
-        };
-        let mut before = [].iter_mut();
-        for (number, (packets, ((readings, addresses), beside))) in packets.chunks(BLOCK).zip(blocks).enumerate() {
-            for (place, (packet, ((reading, addresses), beside))) in
-                packets.iter().zip(readings[..].iter_mut().zip(addresses).zip(beside)).enumerate()
-            {
-                let hash = match sight.read(packet.data(), reading, addresses, beside) {
-                    Some(hash) => hash,
-                    None => read_odd(selection, secret, (interface, packet), (reading, addresses), (from + number * BLOCK + place, odd)),
-                };
+        let readings = &mut readings[from..from + packets.len()];
+        for (first, packets) in (0..).step_by(GROUP).zip(packets.chunks(GROUP)) {
+            let mut others = 0_u32;
+            for (place, (packet, reading)) in packets.iter().zip(&mut readings[first..]).enumerate() {
+                others |= u32::from(!sight.read(packet.data(), reading)) << place;
                 reading.packet = packet.identity();
-                if FAR && let Some(table) = table {
-                    table.fetch(hash);
-                }
-                if let Some(before) = before.next() {
-                    guess(before);
+            }
+            if sight.wants_facts() {
+                packets.iter().zip(&mut beside[from + first..]).for_each(|(packet, beside)| *beside = Beside::of(packet.data()));
+            }
+            while others != 0 {
+                let place = others.trailing_zeros() as usize;
+                others &= others - 1;
+                let (packet, to, addresses) = (&packets[place], &mut readings[first + place], &mut addresses[from + first + place]);
+                if sight.read_other(packet.data(), to, addresses).is_none() {
+                    read_odd(selection, secret, (interface, packet), (to, addresses), (from + first + place, odd));
                 }
             }
-            let rest = std::mem::replace(&mut before, readings.get_mut(..packets.len()).unwrap_or(&mut []).iter_mut());
-            rest.for_each(guess);
+            let Some(table) = table else { continue };
+            if !FAR {
+                table.guess(&mut readings[first..first + packets.len()]);
+                continue;
+            }
+            table.fetch(&readings[first..first + packets.len()]);
+            if let Some(early) = first.checked_sub(LAG) {
+                table.guess_far(&mut readings[early..early + GROUP]);
+            }
         }
-        before.for_each(guess);
+        match table {
+            Some(table) if FAR => {
+                let late = readings.len().next_multiple_of(GROUP).saturating_sub(LAG);
+                readings[late..].chunks_mut(GROUP).for_each(|readings| table.guess_far(readings));
+            }
+            Some(_) => {}
+            None => readings.iter_mut().for_each(Reading::forget_place),
+        }
     }
 }
 
@@ -432,11 +441,11 @@ fn read_odd(
     (interface, packet): (u32, &Pkt),
     (reading, addresses): (&mut Reading, &mut Addresses),
     (place, odd): (usize, &mut Vec<(usize, Facts)>),
-) -> u64 {
-    let (any, facts) = selection.observe_any(interface, packet.data(), packet.total_len() as u32);
-    (*reading, *addresses) = Reading::new(&any, secret);
+) {
+    let (any, theirs, facts) = selection.read_any(secret, interface, packet.data(), packet.total_len() as u32);
+    (*reading, *addresses) = (any, theirs);
+    reading.packet = packet.identity();
     odd.push((place, facts));
-    reading.hash()
 }
 
 /// From identities to places; made when it is asked, for one turn.
