@@ -234,6 +234,42 @@ fn facts_are_those_of_the_first_packet() {
     assert_eq!(prefixes, [(1, 3), (2, 2)]);
 }
 
+/// Records move when the table grows; each takes along what is its own.
+#[test]
+fn every_flow_keeps_its_own_while_the_table_grows() {
+    const FLOWS: u32 = 30_000;
+    let (mut table, mut reader) = Table::new(settings(40_000, 1 << 16), 3);
+    for first in (0..FLOWS).step_by(250) {
+        let packets: Vec<_> = (first..first + 250).map(|flow| packet(flow, 60 + flow % 1000, 0)).collect();
+        table.meter(SECOND, &packets, |place| Facts { vrf: (first as usize + place) as u16, ..Facts::default() });
+        // Those of before are found again, wherever they are by now.
+        let known: Vec<_> = (0..first).step_by(first.max(200) as usize / 200).take(VECTOR).map(|flow| packet(flow, 1, 0)).collect();
+        table.meter(SECOND, &known, |_| panic!("it is known"));
+    }
+    assert_eq!((table.resident(), table.flows().count()), (FLOWS as usize, FLOWS as usize));
+    assert_eq!(table.flush(), 0);
+    let records: HashMap<Key, FlowRecord> = drain(&mut reader).into_iter().map(|record| (record.key, record)).collect();
+    for flow in 0..FLOWS {
+        let record = &records[&key(flow)];
+        assert_eq!((record.facts.vrf, record.sums.longest), (flow as u16, 60 + flow % 1000), "{flow}");
+    }
+}
+
+/// A router that stood still for longer than ticks last reports what is over, and nothing before its time.
+#[test]
+fn a_long_pause_confuses_nobody() {
+    let (mut table, mut reader) = Table::new(settings(1000, 1024), 1);
+    table.meter(SECOND, &[packet(1, 100, 0)], none);
+    table.expire(SECOND);
+    // 65,536 ticks of 67 ms, less half a minute.
+    let later = SECOND + (1 << (26 + 16)) - 30 * SECOND;
+    table.meter(later, &[packet(2, 100, 0)], none);
+    go_on(&mut table, later, later + SECOND);
+    assert_eq!(drain(&mut reader).iter().map(|record| record.key).collect::<Vec<_>>(), [key(1)]);
+    go_on(&mut table, later + SECOND, later + 16 * SECOND);
+    assert_eq!(drain(&mut reader).iter().map(|record| record.key).collect::<Vec<_>>(), [key(2)]);
+}
+
 /// What happens to a table.
 #[derive(Clone, Debug)]
 enum Event {
