@@ -204,6 +204,70 @@ interfaces:
     assert_eq!(totals.packets_in, 60_000 + sent("m0"), "{totals:?}");
 }
 
+/// Each worker sends on a queue of the memif that is its own, and what one end sends on a queue the other end's worker of that
+/// queue takes in: nothing is handed from worker to worker.
+#[test]
+fn each_worker_sends_on_its_own_queue_of_a_memif() {
+    const EACH: u64 = 5_000;
+    let device = |role: &str| {
+        format!("{{ driver: memif, socket: '@weir-queues-{}', role: {role}, queues: 3, ring-size: 8192 }}", std::process::id())
+    };
+    let generator = |worker: usize| {
+        format!(
+            "  gen{worker}:
+    addresses: [ 10.0.{worker}.1/24 ]
+    rx-queue-workers: [ {worker} ]
+    device: {{ driver: generator, streams: [ {{ name: a, limit: {EACH}, rate: 10000, source: 10.0.{worker}.2, destination: 203.0.113.7 }} ] }}\n"
+        )
+    };
+    let text = |generators: &str| {
+        format!(
+            "workers: {{ count: 3, idle: sleep }}
+interfaces:
+{generators}  m0: {{ device: {}, addresses: [ 192.0.2.1/24 ], rx-queue-workers: [ 0, 1, 2 ] }}
+  m1: {{ device: {}, rx-queue-workers: [ 2, 0, 1 ], l2xc: out }}
+  out: {{ device: {{ driver: 'null' }} }}
+neighbors: [ {{ interface: m0, address: 192.0.2.2, mac: 02:00:00:00:00:02 }} ]
+routes: [ {{ prefix: 203.0.113.0/24, via: 192.0.2.2 }} ]
+",
+            device("master"),
+            device("slave")
+        )
+    };
+    let router = start(&text(""));
+    let began = Instant::now();
+    let wait = |what: &str, done: &dyn Fn() -> bool| {
+        while !done() {
+            assert!(began.elapsed() < Duration::from_secs(30), "{what}: {:?}", router.balance());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let connected = || weir_api::Router::memif(&router).unwrap().ports.iter().all(|port| port.tx_rings == 3);
+    wait("the ends meet", &connected);
+    router.apply(&config(&text(&(0..3).map(generator).collect::<String>()))).unwrap();
+    let counters = |name: &str| {
+        let ports = weir_api::Router::hardware(&router).unwrap().ports;
+        let port = ports.into_iter().find(|port| port.interface == name).unwrap();
+        let of = |what: &str| -> Vec<u64> {
+            (0..3)
+                .map(|queue| port.counters.iter().find(|it| it.name == format!("{what}_packets_q{queue}")).map_or(0, |it| it.value))
+                .collect()
+        };
+        (of("rx"), of("tx"))
+    };
+    let sum = |queues: Vec<u64>| queues.iter().sum::<u64>();
+    let made = || router.balance().packets_in.saturating_sub(sum(counters("m1").0));
+    wait("all is made", &|| made() == 3 * EACH);
+    wait("what is sent arrives", &|| sum(counters("m0").1) == sum(counters("m1").0));
+    // Generators begin before the routes are there; and a few packets more are the router's own.
+    for queues in [counters("m0").1, counters("m1").0] {
+        assert!(queues.iter().all(|packets| (EACH / 2..EACH + 100).contains(packets)), "{queues:?}");
+    }
+    assert_eq!(counters("m0").0, [0; 3]);
+    router.stop();
+    assert_balanced(&router.balance());
+}
+
 /// What the capture holds: of each known stream, the source addresses in the order of arrival.
 fn arrivals(capture: &Path) -> BTreeMap<u8, Vec<u32>> {
     let bytes = std::fs::read(capture).unwrap();

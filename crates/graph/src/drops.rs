@@ -152,6 +152,7 @@ reasons! {
     VxlanNoVni "vxlan-no-vni" Warning "The VXLAN header names no segment: its I flag is not set.";
     VxlanUnknownVni "vxlan-unknown-vni" Info "No VXLAN tunnel has the packet's segment.";
     VxlanUnknownPeer "vxlan-unknown-peer" Info "There are VXLAN tunnels of the packet's segment, but none between these two addresses.";
+    TunnelCongested "tunnel-congested" Info "A router on the tunnel's way met congestion and marked the packet, but the ends of what is inside do not know such marks.";
     TunnelLoop "tunnel-loop" Error "The packet has been in a tunnel already when it should go into one: the way to a far end leads back into a tunnel.";
     LoopLimit "loop-limit" Error "The packet went through more nodes than any path has.";
     Stopped "stopped" Info "The router stopped while the packet was inside.";

@@ -77,6 +77,7 @@ mod bvi_input;
 mod bvi_output;
 mod classify;
 mod each;
+mod ecn;
 mod eth_input;
 mod filter;
 mod flow_hash;

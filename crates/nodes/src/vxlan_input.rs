@@ -3,7 +3,7 @@
 //! ip4-local and ip6-local send here what is whole, with the place of the UDP header in the packet's `aux` word. The
 //! addresses and the segment tell the tunnel; the frame then comes in by its interface. A checksum that is there must be
 //! right; one that is not there is no fault, over IPv6 neither (RFC 7348 section 5, RFC 6935). Flags but the one that says
-//! there is a segment are not looked at, nor are reserved bits.
+//! there is a segment are not looked at, nor are reserved bits. Congestion that the packet met is told to what is in the frame (`ecn.rs`).
 
 use weir_buf::Pkt;
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
@@ -11,6 +11,7 @@ use weir_port::vxlan::{NoTunnel, VxlanKey};
 use weir_wire::checksum::{pseudo4, pseudo6};
 use weir_wire::{IpProtocol, Ipv4Header, Ipv6Header, UdpHeader, VxlanHeader};
 
+use crate::ecn::{self, ECN};
 use crate::{Tables, each, packet_sum};
 
 pub(crate) struct VxlanInput;
@@ -28,6 +29,7 @@ impl Node<Tables> for VxlanInput {
             DropReason::VxlanNoVni,
             DropReason::VxlanUnknownVni,
             DropReason::VxlanUnknownPeer,
+            DropReason::TunnelCongested,
         ],
     };
 
@@ -72,16 +74,16 @@ fn unwrap(tables: &Tables, packet: &mut Pkt) -> Result<(), DropReason> {
     }
     let vni = vxlan.vni();
     let has_vni = vxlan.is_valid();
-    let (key, pseudo) = if l3.first().is_some_and(|first| first >> 4 == 6) {
+    let (key, pseudo, service) = if l3.first().is_some_and(|first| first >> 4 == 6) {
         let (header, _) = Ipv6Header::read(l3).ok_or(DropReason::VxlanTruncated)?;
         let (local, remote) = (u128::from_be_bytes(header.destination), u128::from_be_bytes(header.source));
         let pseudo = if checksum == 0 { None } else { Some(pseudo6(&header.source, &header.destination, IpProtocol::UDP, length as u32)) };
-        (VxlanKey { local, remote, vni }, pseudo)
+        (VxlanKey { local, remote, vni }, pseudo, header.traffic_class())
     } else {
         let (header, _) = Ipv4Header::read(l3).ok_or(DropReason::VxlanTruncated)?;
         let (local, remote) = (header.destination(), header.source());
         let pseudo = if checksum == 0 { None } else { Some(pseudo4(remote, local, IpProtocol::UDP, udp.length())) };
-        (VxlanKey::v4(local, remote, vni), pseudo)
+        (VxlanKey::v4(local, remote, vni), pseudo, header.tos)
     };
     if let Some(pseudo) = pseudo
         && packet_sum::from_l3(packet, udp_at, length, pseudo) != 0
@@ -95,7 +97,13 @@ fn unwrap(tables: &Tables, packet: &mut Pkt) -> Result<(), DropReason> {
         NoTunnel::UnknownVni => DropReason::VxlanUnknownVni,
         NoTunnel::UnknownPeer => DropReason::VxlanUnknownPeer,
     })?;
-    if !packet.pull_front(packet.l3_offset() + udp_at + HEADERS) {
+    let frame_at = packet.l3_offset() + udp_at + HEADERS;
+    if service & ECN != 0
+        && let Some(frame) = packet.data_mut().get_mut(frame_at..)
+    {
+        ecn::hand_in(service, frame)?;
+    }
+    if !packet.pull_front(frame_at) {
         return Err(DropReason::VxlanTruncated);
     }
     // What is behind the datagram is not the frame's.

@@ -7,7 +7,7 @@
 //!
 //! The source port is made of the flow in the frame, so that the routers on the way spread flows over their paths. Over
 //! IPv4 there is no UDP checksum; over IPv6 there is one, since not all receivers do without (RFC 6935 section 5). Outside,
-//! traffic class and ECN are zero (RFC 6040 section 4.1, compatibility mode).
+//! traffic class and ECN are zero (RFC 6040 section 4.1, compatibility mode: nothing says that the far end hands marks in).
 //!
 //! A packet goes into one tunnel only: whose way to a far end leads into a tunnel would wrap it again and again.
 

@@ -22,6 +22,8 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::TtlExpired => 257,
         R::AclDenied => 258,
         R::NoBuffer | R::TxFull | R::HandoffFull | R::HoldFull | R::NoHeadroom => 259,
+        // As early detection would have done where it met congestion.
+        R::TunnelCongested => 260,
         R::StormLimit | R::LacpFlood => 261,
         R::FrameTooLong | R::PacketTooBig => 262,
         R::BadSourceMac => 263,

@@ -30,6 +30,8 @@ pub const fn forwarding_status(reason: DropReason) -> u8 {
         R::Ip4BadHeaderLength | R::Ip4Truncated | R::Ip6Truncated | R::Ip6BadExtension => 136,
         R::TtlExpired => 137,
         R::StormLimit | R::LacpFlood => 138,
+        // As early detection (WRED) would have done where it met congestion.
+        R::TunnelCongested => 139,
         R::Urpf => 140,
         // For this router, which has no use for it.
         R::LocalFragment | R::LocalProtocol | R::IcmpUnsupported | R::MplsRouterAlert => 141,

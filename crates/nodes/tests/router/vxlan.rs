@@ -120,6 +120,52 @@ fn a_frame_goes_out_as_a_packet_and_comes_back_as_it_was() {
     }
 }
 
+/// RFC 6040 section 4.2: over both versions, to both versions, behind tags, too. Checksums stay right.
+#[test]
+fn congestion_on_the_way_is_told_to_what_is_inside() {
+    let inner6 = build::udp6(&through6("2001:db8:9::2"), &[1; 40]);
+    let tagged = |frame: &[u8]| [&frame[..12], &[0x81, 0, 0, 7][..], &frame[12..]].concat();
+    let marked = |frame: &[u8], ecn: u8| {
+        let mut frame = frame.to_vec();
+        let at = if frame[12..14] == [0x81, 0] { 18 } else { 14 };
+        if frame[at] >> 4 == 4 {
+            frame[at + 1] = 0xb8 | ecn;
+            checksum::ipv4_header_set(&mut frame[at..]);
+        } else {
+            frame[at + 1] |= ecn << 4;
+        }
+        frame
+    };
+    let frames = [inner(1, 30), tagged(&inner(1, 30)), inner6.clone(), tagged(&inner6)];
+    for (inside, outside, told) in [
+        (0, 1, Some(0)),
+        (0, 2, Some(0)),
+        (0, 3, None),
+        (2, 1, Some(1)),
+        (2, 2, Some(2)),
+        (2, 3, Some(3)),
+        (1, 2, Some(1)),
+        (1, 3, Some(3)),
+        (3, 1, Some(3)),
+        (3, 0, Some(3)),
+        (2, 0, Some(2)),
+    ] {
+        for frame in &frames {
+            let mut router = tunnelled();
+            let (four, six) = (marked(&from_far(&marked(frame, inside)), outside), marked(&from_far6(&marked(frame, inside)), outside));
+            let wanted = |port| told.map(|told| (port, marked(frame, told)));
+            assert_eq!(router.send(WEST, &four), Vec::from_iter(wanted(PORT4)), "{inside} in {outside}: {:?}", router.drops());
+            assert_eq!(router.send(WEST, &six), Vec::from_iter(wanted(PORT6)), "{inside} in {outside}: {:?}", router.drops());
+        }
+    }
+    // What is no IP hears nothing of it, and what is cut off has nothing to be told.
+    let arp = [&[0xff; 6][..], &their_mac(9, 1).0, &[0x08, 0x06], &[1; 28]].concat();
+    for frame in [arp, inner(1, 30)[..15].to_vec()] {
+        let mut router = tunnelled();
+        assert_eq!(router.send(WEST, &marked(&from_far(&frame), 3)), [(PORT4, frame)]);
+    }
+}
+
 #[test]
 fn flows_have_ports_of_their_own() {
     let mut router = tunnelled();
@@ -250,7 +296,7 @@ pub(crate) fn reasons() -> Vec<(&'static str, DropReason, Deed)> {
         }),
         (NoHeadroom, |router| before(router, "vxlan-output", &inner(1, 1), AROUND4 - 1)),
     ];
-    let input: [(DropReason, Deed); 5] = [
+    let input: [(DropReason, Deed); 6] = [
         (VxlanTruncated, |router| drop(router.send(WEST, &with_udp(from_far(&inner(1, 1)), 34, |udp| udp.set_length(15))))),
         (UdpBadChecksum, |router| drop(router.send(WEST, &with_udp(from_far(&inner(1, 1)), 34, |udp| udp.set_checksum(0x55))))),
         (VxlanNoVni, |router| {
@@ -266,6 +312,11 @@ pub(crate) fn reasons() -> Vec<(&'static str, DropReason, Deed)> {
         (VxlanUnknownPeer, |router| {
             let mut packet = with_udp(from_far(&inner(1, 1)), 34, |udp| udp.set_checksum(0));
             alter(&mut packet, |header| header.set_source(ip("192.168.0.8")));
+            router.send(WEST, &packet);
+        }),
+        (TunnelCongested, |router| {
+            let mut packet = from_far(&inner(1, 1));
+            alter(&mut packet, |header| header.tos = 3);
             router.send(WEST, &packet);
         }),
     ];

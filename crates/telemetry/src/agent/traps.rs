@@ -39,6 +39,7 @@ fn known(code: u16) -> Known {
         257 => Trap("ttl_value_is_too_small"),
         258 => Group("acl_drops"),
         259 => Trap("tail_drop"),
+        260 => Trap("early_drop"),
         261 => Reason("QDISC_DROP"),
         263 => Trap("source_mac_is_multicast"),
         265 => Trap("ingress_vlan_filter"),
