@@ -77,6 +77,57 @@ pub enum Whither {
     Dropped(DropReason),
 }
 
+/// What a tap will need when it looks next, as addresses: so that the cache can be asked for it before, without a look at
+/// anything of the tap's own, which has left the cache by then. Hints only; a tap that marks may give them.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Needs {
+    /// Addresses, and nothing that is looked at.
+    code: usize,
+    written: usize,
+    read: [usize; 5],
+}
+
+/// A cache line.
+const LINE: usize = 64;
+/// Lines of code, and of what is written.
+const CODE: usize = 16;
+const WRITTEN: usize = 3;
+
+impl Needs {
+    /// The code that looks: sixteen cache lines.
+    pub fn code(&mut self, at: *const u8) {
+        self.code = at.addr();
+    }
+
+    /// Three cache lines that are written, and that another core had last.
+    #[inline(always)]
+    pub fn write(&mut self, at: *const u8) {
+        self.written = at.addr();
+    }
+
+    /// Single lines, five at most.
+    #[inline(always)]
+    pub fn read(&mut self, place: usize, at: *const u8) {
+        if let Some(place) = self.read.get_mut(place) {
+            *place = at.addr();
+        }
+    }
+
+    /// Asks the cache for code.
+    #[inline(always)]
+    pub(crate) fn fetch_code(&self) {
+        (0..CODE).for_each(|line| weir_cpu::prefetch_address(std::ptr::without_provenance(self.code.wrapping_add(line * LINE))));
+    }
+
+    /// Asks it for all other lines.
+    #[inline(always)]
+    pub(crate) fn fetch_data(&self) {
+        (0..WRITTEN).for_each(|line| weir_cpu::prefetch_write(std::ptr::without_provenance(self.written.wrapping_add(line * LINE))));
+        self.read.into_iter().for_each(|at| weir_cpu::prefetch_address(std::ptr::without_provenance(at)));
+    }
+}
+
 /// What stands before a tap and lets by what it need not see.
 ///
 /// Each interface has its own allowance. A vector that goes by takes its packets off and touches nothing else: one
@@ -106,9 +157,20 @@ impl Asked {
         self.before.wrapping_add(self.allowed - left)
     }
 
+    #[cold]
+    #[inline(never)]
     fn again<W: World>(&mut self, left: &mut u64, tap: &mut dyn Tap<W>, interface: u32) {
         let allowed = tap.allow(interface, *left);
         self.allow(left, allowed);
+    }
+
+    /// After a look: as the tap said, or says when it is asked.
+    #[inline(always)]
+    fn settle<W: World>(&mut self, left: &mut u64, tap: &mut dyn Tap<W>, marks: &mut Marks, interface: u32) {
+        match marks.allowed.take() {
+            Some(allowed) => self.allow(left, allowed),
+            None => self.again(left, tap, interface),
+        }
     }
 
     fn allow(&mut self, left: &mut u64, allowed: u64) {
@@ -117,6 +179,8 @@ impl Asked {
     }
 }
 
+/// After so many packets the caches have forgotten a tap.
+const FORGOTTEN: u64 = 4096;
 /// Interfaces that lie in the gate itself.
 const NEAR: usize = 8;
 /// Interfaces with lower numbers have their place from the start; they are numbered from 1 on.
@@ -130,6 +194,18 @@ impl Default for Gate {
 }
 
 impl Gate {
+    /// A vector comes: whether the tap need not see it, nor one of the two after it. Else nothing is done.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_far(&mut self, interface: u32, count: usize) -> bool {
+        let Some(left) = self.near.get_mut(interface as usize) else { return false };
+        let far = *left >= 3 * count as u64;
+        if far {
+            *left -= count as u64;
+        }
+        far
+    }
+
     /// A vector comes: whether the tap has to see it.
     #[inline(always)]
     #[must_use]
@@ -147,13 +223,20 @@ impl Gate {
         }
     }
 
-    /// Whether another vector of so many will be due, the first after so many others that caches have forgotten the tap.
+    /// Whether the next one will be.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_next(&self, interface: u32, count: usize) -> bool {
+        self.near.get(interface as usize).is_some_and(|left| *left < count as u64)
+    }
+
+    /// Whether one of the next two vectors of so many will be due, the first after so many others that caches have forgotten the
+    /// tap.
     #[inline(always)]
     #[must_use]
     pub fn is_soon(&self, interface: u32, count: usize) -> bool {
-        const FORGOTTEN: u64 = 4096;
         let place = interface as usize;
-        self.near.get(place).is_some_and(|left| *left < count as u64)
+        self.near.get(place).is_some_and(|left| *left < 2 * count as u64)
             && self.near_asked.get(place).is_some_and(|asked| asked.allowed > FORGOTTEN)
     }
 
@@ -163,7 +246,7 @@ impl Gate {
         if place < NEAR { (&mut self.near[place], &mut self.near_asked[place]) } else { self.far_lane(place - NEAR) }
     }
 
-    #[inline]
+    #[inline(never)]
     fn far_lane(&mut self, place: usize) -> (&mut u64, &mut Asked) {
         if place >= self.far.len() {
             self.grow(place);
@@ -185,13 +268,25 @@ impl Gate {
         (asked.seen(*left), *left)
     }
 
-    /// After a look: how many may go by on an interface from now on, as the tap said, or says when it is asked.
+    /// Lets a tap look, and takes note of how many may go by on the interface from now on.
+    #[inline(always)]
+    pub(crate) fn show<'a, W: World>(
+        &mut self,
+        tap: &mut dyn Tap<W>,
+        marks: &mut Marks,
+        interface: u32,
+        look: impl FnOnce(u64, u64) -> Look<'a, W>,
+        packets: &[Pkt],
+    ) {
+        let (left, asked) = self.lane(interface);
+        tap.look(&look(asked.seen(*left), *left), packets, marks);
+        asked.settle(left, tap, marks, interface);
+    }
+
+    /// After a look by whoever runs a tap without a graph: how many may go by from now on.
     pub fn settle<W: World>(&mut self, tap: &mut dyn Tap<W>, marks: &mut Marks, interface: u32) {
         let (left, asked) = self.lane(interface);
-        match marks.allowed.take() {
-            Some(allowed) => asked.allow(left, allowed),
-            None => asked.again(left, tap, interface),
-        }
+        asked.settle(left, tap, marks, interface);
     }
 
     /// Asks it for every interface on which something came.
@@ -206,10 +301,12 @@ impl Gate {
 
 /// What a tap asks for when it looks.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub struct Marks {
     /// Places in the vector.
     pub(crate) places: Vec<u16>,
     allowed: Option<u64>,
+    pub(crate) needs: Needs,
 }
 
 impl Marks {
@@ -221,6 +318,12 @@ impl Marks {
     /// So many may go by on this interface before the next look, which spares the question ([`Tap::allow`]).
     pub fn let_by(&mut self, packets: u64) {
         self.allowed = Some(packets);
+    }
+
+    /// What it will need when it looks next, to be said as long as it is at hand.
+    #[inline(always)]
+    pub fn needs(&mut self) -> &mut Needs {
+        &mut self.needs
     }
 
     /// Takes out what was asked for.
@@ -248,9 +351,6 @@ pub trait Tap<W: World>: Send {
     fn allow(&mut self, _interface: u32, _unused: u64) -> u64 {
         0
     }
-
-    /// It will most likely want to see the next vector of an interface, the first for long: time to ask the cache for what it needs then.
-    fn soon(&self, _interface: u32) {}
 
     /// What became of a marked packet, maybe one that the tap of another worker marked: told once, where its fate is
     /// known, by the worker in which it ends. A packet that waits for an answer has none yet.

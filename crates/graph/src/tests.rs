@@ -500,6 +500,22 @@ fn what_a_driver_does_not_take_has_not_left() {
 }
 
 #[test]
+fn what_goes_by_far_from_the_next_look_is_counted_as_well() {
+    let mut gate = Gate::default();
+    let mut tap = Patient(Arc::default());
+    for interface in [1, 9] {
+        assert!(!gate.is_far(interface, 1) && gate.is_due(interface, 1));
+        gate.settle::<Toy>(&mut tap, &mut Marks::default(), interface);
+    }
+    assert!(gate.is_far(1, 30), "two more of 30 can go by");
+    assert_eq!(gate.state(1), (31, 70));
+    assert!(!gate.is_far(1, 30), "one more only");
+    assert_eq!(gate.state(1), (31, 70));
+    assert!(!gate.is_far(9, 1), "it has no place in the line that every vector passes");
+    assert!(!gate.is_due(9, 1));
+}
+
+#[test]
 fn each_interface_has_an_allowance_of_its_own() {
     let mut gate = Gate::default();
     let mut tap = Patient(Arc::default());

@@ -241,16 +241,10 @@ pub mod slots {
     use super::{Arc, AtomicUsize, Ordering, Padded, UnsafeCell};
 
     #[derive(Debug)]
-    struct Shared<T> {
+    struct Indices {
         head: Padded<AtomicUsize>,
         tail: Padded<AtomicUsize>,
-        slots: Box<[UnsafeCell<T>]>,
     }
-
-    // SAFETY: as for the moving ring: indices pass the right to touch a slot.
-    unsafe impl<T: Send> Sync for Shared<T> {}
-    // SAFETY: as above.
-    unsafe impl<T: Send> Send for Shared<T> {}
 
     /// The end that fills.
     ///
@@ -258,7 +252,9 @@ pub mod slots {
     /// were filled, and can be changed until they are published.
     #[derive(Debug)]
     pub struct Writer<T> {
-        shared: Arc<Shared<T>>,
+        /// Here with their length, not behind what both ends share: a writer that comes rarely has a line less to fetch.
+        slots: std::sync::Arc<[UnsafeCell<T>]>,
+        shared: Arc<Indices>,
         /// Index of the next place to fill.
         next: usize,
         /// Index of the oldest place that is filled and not published.
@@ -269,18 +265,31 @@ pub mod slots {
 
     /// The end that reads.
     #[derive(Debug)]
-    pub struct Reader<T>(Arc<Shared<T>>, usize);
+    pub struct Reader<T> {
+        slots: std::sync::Arc<[UnsafeCell<T>]>,
+        shared: Arc<Indices>,
+        /// Index of the next value to read.
+        next: usize,
+    }
+
+    // SAFETY: as for the moving ring: indices pass the right to touch a slot from one end to the other, and each end is one
+    // thread's at a time; T itself is used by both, so it must be Send.
+    unsafe impl<T: Send> Send for Writer<T> {}
+    // SAFETY: as above.
+    unsafe impl<T: Send> Send for Reader<T> {}
+    // SAFETY: by shared reference no slot can be read or written, only its address be asked for.
+    unsafe impl<T: Send> Sync for Writer<T> {}
+    // SAFETY: by shared reference only the indices can be read.
+    unsafe impl<T: Send> Sync for Reader<T> {}
 
     /// A ring of at least `capacity` default values.
     #[must_use]
     pub fn ring<T: Default>(capacity: usize) -> (Writer<T>, Reader<T>) {
         let capacity = capacity.max(1).next_power_of_two();
-        let shared = Arc::new(Shared {
-            head: Padded(AtomicUsize::new(0)),
-            tail: Padded(AtomicUsize::new(0)),
-            slots: (0..capacity).map(|_| UnsafeCell::new(T::default())).collect(),
-        });
-        (Writer { shared: shared.clone(), next: 0, staged: 0, head: 0 }, Reader(shared, 0))
+        let shared = Arc::new(Indices { head: Padded(AtomicUsize::new(0)), tail: Padded(AtomicUsize::new(0)) });
+        let slots: std::sync::Arc<[UnsafeCell<T>]> = (0..capacity).map(|_| UnsafeCell::new(T::default())).collect::<Vec<_>>().into();
+        let reader = Reader { slots: slots.clone(), shared: shared.clone(), next: 0 };
+        (Writer { slots, shared, next: 0, staged: 0, head: 0 }, reader)
     }
 
     impl<T> Writer<T> {
@@ -302,9 +311,9 @@ pub mod slots {
             if self.room(1) == 0 {
                 return false;
             }
-            let place = self.next & (self.shared.slots.len() - 1);
+            let place = self.next & (self.slots.len() - 1);
             // SAFETY: the slot is not between head and tail, so the reader does not touch it.
-            self.shared.slots[place].with_mut(|slot| fill(unsafe { &mut *slot }));
+            self.slots[place].with_mut(|slot| fill(unsafe { &mut *slot }));
             self.next = self.next.wrapping_add(1);
             true
         }
@@ -322,9 +331,9 @@ pub mod slots {
             if place >= self.staged() {
                 return None;
             }
-            let place = self.staged.wrapping_add(place) & (self.shared.slots.len() - 1);
+            let place = self.staged.wrapping_add(place) & (self.slots.len() - 1);
             // SAFETY: the slot lies between what is published and what is filled next: the reader does not touch it.
-            Some(self.shared.slots[place].with_mut(|slot| change(unsafe { &mut *slot })))
+            Some(self.slots[place].with_mut(|slot| change(unsafe { &mut *slot })))
         }
 
         /// Lets the reader see the `count` oldest of the staged slots.
@@ -339,7 +348,7 @@ pub mod slots {
         #[inline]
         #[must_use]
         pub fn room(&mut self, wanted: usize) -> usize {
-            let capacity = self.shared.slots.len();
+            let capacity = self.slots.len();
             if capacity - self.next.wrapping_sub(self.head) < wanted {
                 self.head = self.shared.head.0.load(Ordering::Acquire);
             }
@@ -351,13 +360,13 @@ pub mod slots {
         #[inline]
         #[must_use]
         pub fn address(&self, ahead: usize) -> *const T {
-            self.shared.slots[self.next.wrapping_add(ahead) & (self.shared.slots.len() - 1)].with(|slot| slot)
+            self.slots[self.next.wrapping_add(ahead) & (self.slots.len() - 1)].with(|slot| slot)
         }
 
         /// How many values fit in all.
         #[must_use]
         pub fn capacity(&self) -> usize {
-            self.shared.slots.len()
+            self.slots.len()
         }
     }
 
@@ -365,20 +374,20 @@ pub mod slots {
         /// Lets `read` see the oldest value, then gives its slot back. `None` when there is none.
         #[inline]
         pub fn pop_with<R>(&mut self, read: impl FnOnce(&T) -> R) -> Option<R> {
-            if self.0.tail.0.load(Ordering::Acquire) == self.1 {
+            if self.shared.tail.0.load(Ordering::Acquire) == self.next {
                 return None;
             }
             // SAFETY: the slot is between head and tail: published and not touched by the writer.
-            let result = self.0.slots[self.1 & (self.0.slots.len() - 1)].with(|slot| read(unsafe { &*slot }));
-            self.1 = self.1.wrapping_add(1);
-            self.0.head.0.store(self.1, Ordering::Release);
+            let result = self.slots[self.next & (self.slots.len() - 1)].with(|slot| read(unsafe { &*slot }));
+            self.next = self.next.wrapping_add(1);
+            self.shared.head.0.store(self.next, Ordering::Release);
             Some(result)
         }
 
         /// How many values wait.
         #[must_use]
         pub fn len(&self) -> usize {
-            self.0.tail.0.load(Ordering::Acquire).wrapping_sub(self.1)
+            self.shared.tail.0.load(Ordering::Acquire).wrapping_sub(self.next)
         }
 
         /// Whether none waits.
@@ -391,7 +400,7 @@ pub mod slots {
         #[cfg(not(loom))]
         #[must_use]
         pub fn is_abandoned(&self) -> bool {
-            let gone = Arc::strong_count(&self.0) == 1;
+            let gone = Arc::strong_count(&self.shared) == 1;
             // Pairs with the release in the writer's drop: all that it did before is seen after.
             super::fence(Ordering::Acquire);
             gone

@@ -52,13 +52,14 @@ impl Random {
 /// Gaps are drawn in batches: where samples are rare, the code and the tables of the logarithm have
 /// left the cache by the time of the next one, and fetching them would cost more than all the rest.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Gaps {
+    /// How many of `drawn` are used up.
+    used: usize,
+    drawn: [u64; BATCH],
     random: Random,
     /// 1 / ln(1 - 1/N); 0 for N = 1.
     scale: f64,
-    drawn: [u64; BATCH],
-    /// How many of `drawn` are used up.
-    used: usize,
 }
 
 /// Gaps drawn together: two cache lines.
@@ -87,6 +88,13 @@ impl Gaps {
             return gap;
         }
         self.draw()
+    }
+
+    /// Where the next one lies, for asking the cache for it.
+    #[must_use]
+    #[inline]
+    pub fn next(&self) -> *const u64 {
+        self.drawn.as_ptr().wrapping_add(self.used)
     }
 
     /// Draws a batch and returns the first of it.

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_buf::{Flags, Pkt};
-use weir_graph::{Fate, Look, Marks, Point, Tap, World};
+use weir_graph::{Fate, Look, Marks, Needs, Point, Tap, World};
 use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader};
@@ -76,41 +76,94 @@ pub struct SampleSource {
     pub counters: Arc<Padded<SamplerCounters>>,
 }
 
-/// The tap of one worker.
+/// The tap of one worker. Where samples are rare, each finds whatever it needs out of the caches: so that comes first, in as few
+/// cache lines as possible, all on one page.
 #[derive(Debug)]
+#[repr(C, align(4096))]
 pub struct Sampler {
+    recorder: Recorder,
+    /// Of packets that a driver is about to be asked to take, and whose samples are not here.
+    leaving: Vec<(usize, Told)>,
+    /// The worker's number, as told with the last look.
+    worker: usize,
+    choosers: Choosers,
     settings: Arc<Settings>,
     /// The settings as last seen.
     generation: u32,
     plan: Plan,
     /// Whether they changed and the gate has not asked about all interfaces since.
     changed: bool,
-    /// By interface.
-    choosers: Vec<Option<Box<Chooser>>>,
     random: Random,
-    /// The worker's number, as told with the last look.
-    worker: usize,
-    recorder: Recorder,
-    /// Of packets that a driver is about to be asked to take, and whose samples are not here.
-    leaving: Vec<(usize, Told)>,
     fates: Producer<Told>,
 }
 
+/// Two cache lines are all that a sample needs of it.
+const _: () = assert!(std::mem::offset_of!(Sampler, choosers) <= 2 * LINE);
+
+/// Cache lines of the code that tells a sample's end, and of that which shows it.
+const LEAVING: usize = 9;
+const LEFT: usize = 3;
+/// After so many packets the caches have forgotten all of it.
+const LONG: u64 = 4096;
+
 /// What writes samples.
 #[derive(Debug)]
+#[repr(C)]
 struct Recorder {
-    ticket: u32,
     samples: OpenSamples,
     counters: Arc<Padded<SamplerCounters>>,
+    ticket: u32,
 }
 
 /// What chooses packets of one interface.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Chooser {
     sampling: Sampling,
     /// Packets to pass over before the next sample, until the gate is told; then the gate counts them down.
     pass: Option<u64>,
     gaps: Gaps,
+}
+
+/// By interface; those of the lowest numbers lie on the sampler's own page, whose address is translated already.
+#[derive(Debug, Default)]
+struct Choosers {
+    near: [Option<Chooser>; NEAR],
+    far: Vec<Option<Box<Chooser>>>,
+}
+
+const NEAR: usize = 8;
+
+impl Choosers {
+    #[inline(always)]
+    fn get(&self, interface: u32) -> Option<&Chooser> {
+        let place = interface as usize;
+        if place < NEAR { self.near[place].as_ref() } else { self.far.get(place - NEAR)?.as_deref() }
+    }
+
+    #[inline(always)]
+    fn get_mut(&mut self, interface: u32) -> Option<&mut Chooser> {
+        let place = interface as usize;
+        if place < NEAR { self.near[place].as_mut() } else { self.far.get_mut(place - NEAR)?.as_deref_mut() }
+    }
+
+    fn set(&mut self, interface: u32, chooser: Chooser) {
+        let place = interface as usize;
+        if place < NEAR {
+            self.near[place] = Some(chooser);
+            return;
+        }
+        if self.far.len() <= place - NEAR {
+            self.far.resize_with(place - NEAR + 1, || None);
+        }
+        self.far[place - NEAR] = Some(Box::new(chooser));
+    }
+
+    /// Those that there are, in the order of their interfaces.
+    fn all(&mut self) -> impl Iterator<Item = (u32, &mut Chooser)> {
+        let all = self.near.iter_mut().map(Option::as_mut).chain(self.far.iter_mut().map(Option::as_deref_mut));
+        (0..).zip(all).filter_map(|(interface, chooser)| Some((interface, chooser?)))
+    }
 }
 
 impl Chooser {
@@ -143,7 +196,7 @@ impl Sampler {
             generation: 0,
             plan,
             changed: false,
-            choosers: Vec::new(),
+            choosers: Choosers::default(),
             random: Random::new(seed),
             worker: 0,
             recorder: Recorder { ticket: 0, samples: OpenSamples::new(writer), counters: counters.clone() },
@@ -165,6 +218,12 @@ impl Sampler {
                 self.stranger_leaving(packet, fate);
             }
         }
+    }
+
+    /// Less than a block.
+    #[inline(never)]
+    fn few_leaving(&mut self, interface: u32, packets: &[Pkt]) {
+        self.leave(interface, packets, marked(packets));
     }
 
     /// A packet is about to leave whose sample is not here.
@@ -209,28 +268,33 @@ impl Sampler {
         // Whoever changes them now is done by the next tick.
         let Some(plan) = self.settings.glance() else { return };
         (self.generation, self.plan, self.changed) = (generation, plan, true);
-        for (interface, chooser) in self.choosers.iter_mut().enumerate() {
-            if let Some(chooser) = chooser {
-                chooser.change(self.plan.of(interface as u32));
-            }
+        for (interface, chooser) in self.choosers.all() {
+            chooser.change(self.plan.of(interface));
         }
+    }
+
+    /// What does not change of what a look needs.
+    #[cold]
+    #[inline(never)]
+    fn tell_needs<W: World>(&self, needs: &mut Needs) {
+        let look: fn(&mut Sampler, &Look<'_, W>, &[Pkt], &mut Marks) = <Sampler as Tap<W>>::look;
+        needs.code(look as *const u8);
+        needs.read(2, std::ptr::from_ref(&self.recorder).cast());
+        needs.read(3, std::ptr::from_ref(&self.leaving).cast());
+        needs.read(4, std::ptr::from_ref(&self.recorder.counters.taken).cast());
     }
 
     /// An interface is seen for the first time.
     #[cold]
     #[inline(never)]
     fn begin(&mut self, interface: u32) {
-        let place = interface as usize;
         self.recorder.counters.lost.begin(interface);
-        if self.choosers.len() <= place {
-            self.choosers.resize_with(place + 1, || None);
-        }
         self.take_settings();
         let sampling = self.plan.of(interface);
         let gaps = Gaps::new(Random::new(self.random.bits()), sampling.rate);
         let mut chooser = Chooser { sampling, pass: None, gaps };
         chooser.pass = Some(chooser.gap(sampling.rate));
-        self.choosers[place] = Some(Box::new(chooser));
+        self.choosers.set(interface, chooser);
     }
 }
 
@@ -259,7 +323,7 @@ impl Recorder {
         }
         if ticket == 0 {
             // It is known to go out.
-            self.samples.show_ended();
+            self.samples.show_sent();
             return false;
         }
         self.ticket = ticket;
@@ -267,11 +331,12 @@ impl Recorder {
     }
 }
 
-/// Which of some packets have a mark, gathered without a branch: it is any of them, which no processor foresees.
+/// Which of some packets have a mark, gathered without a branch: it is any of them, which no processor foresees. Turned bit by
+/// bit: what takes eight packets at once needs constants, which have left the cache.
 #[inline(always)]
 fn marked(packets: &[Pkt]) -> u32 {
-    let bit = |(place, packet): (usize, &Pkt)| u32::from(packet.flags().any(Flags::MARKED)) << place;
-    packets.iter().enumerate().fold(0, |places, packet| places | bit(packet))
+    let bit = |packet: &Pkt| u32::from(packet.flags().any(Flags::MARKED));
+    packets.iter().rev().fold(0, |places: u32, packet| places.rotate_left(1) ^ bit(packet))
 }
 
 /// Copies the packet's first bytes; returns how many are its own. By whole cache lines and without a call, as far as it goes.
@@ -284,8 +349,19 @@ fn copy(packet: &Pkt, room: &mut [u8; MOST_HEADER], wanted: usize) -> usize {
         return copy_slowly(packet, room, wanted);
     }
     let ((from, _), (to, _)) = (from.as_chunks::<LINE>(), to.as_chunks_mut::<LINE>());
-    from.iter().zip(to).for_each(|(from, to)| *to = *from);
+    if let ([from, more @ ..], [to, room @ ..]) = (from, to) {
+        *to = *from;
+        if !more.is_empty() {
+            copy_more(more, room);
+        }
+    }
     count
+}
+
+/// All lines but the first.
+#[inline(never)]
+fn copy_more(from: &[[u8; LINE]], to: &mut [[u8; LINE]]) {
+    from.iter().zip(to).for_each(|(from, to)| *to = *from);
 }
 
 /// Of several chunks, or so near the end of its own that no whole line is there.
@@ -295,53 +371,61 @@ fn copy_slowly(packet: &Pkt, room: &mut [u8; MOST_HEADER], wanted: usize) -> usi
     packet.copy_out(0, room.get_mut(..wanted).unwrap_or(&mut []))
 }
 
+/// Asks the cache for some lines of code.
+#[inline(always)]
+fn fetch(at: *const u8, lines: usize) {
+    (0..lines).for_each(|line| weir_cpu::prefetch_address(at.wrapping_add(line * LINE)));
+}
+
 impl<W: World> Tap<W> for Sampler {
     fn name(&self) -> &'static str {
         "sflow"
     }
 
     fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) {
-        if self.choosers.get(look.interface as usize).is_none_or(Option::is_none) {
+        if self.choosers.get(look.interface).is_none() {
             self.begin(look.interface);
+            self.tell_needs::<W>(marks.needs());
         }
         let Sampler { choosers, recorder, .. } = self;
-        let Some(Some(chooser)) = choosers.get_mut(look.interface as usize) else { return };
-        recorder.samples.fetch_slot(0);
+        let Some(chooser) = choosers.get_mut(look.interface) else { return };
         self.worker = look.worker;
         let before = look.seen.saturating_sub(packets.len() as u64);
         let mut place = chooser.pass.take().unwrap_or(look.unused);
         // Each sample tells the pool as of its own packet: collectors that scale by the growth of the pool from one
         // sample to the next (pmacct does) would else find no growth between two of one vector.
         while let Some(packet) = usize::try_from(place).ok().and_then(|place| packets.get(place)) {
-            recorder.samples.fetch_slot(AHEAD);
             if recorder.record(look, packet, before + place + 1, chooser.sampling) {
                 marks.mark(place as usize);
             }
             place += 1 + chooser.gaps.pass();
+            if place < LONG {
+                recorder.samples.fetch_slot(AHEAD);
+            }
         }
-        marks.let_by(place - packets.len() as u64);
+        let unseen = place - packets.len() as u64;
+        marks.let_by(unseen);
+        if unseen > LONG {
+            // What tells the end of these packets, which leave in this turn.
+            let leaving: fn(&mut Sampler, u32, &[Pkt]) = <Sampler as Tap<W>>::leaving;
+            fetch(leaving as *const u8, LEAVING);
+            let left: fn(&mut Sampler, &[Pkt]) = <Sampler as Tap<W>>::left;
+            fetch(left as *const u8, LEFT);
+            let needs = marks.needs();
+            needs.write(recorder.samples.slot().cast());
+            needs.read(0, std::ptr::from_ref(chooser).cast());
+            needs.read(1, chooser.gaps.next().cast());
+        }
     }
 
     fn marks(&self) -> bool {
         true
     }
 
-    fn soon(&self, interface: u32) {
-        const CODE: usize = 18;
-        let look: fn(&mut Sampler, &Look<'_, W>, &[Pkt], &mut Marks) = <Sampler as Tap<W>>::look;
-        (0..CODE).for_each(|line| weir_cpu::prefetch_address((look as *const u8).wrapping_add(line * LINE)));
-        self.recorder.samples.fetch_slot(0);
-        weir_cpu::prefetch(&**self.recorder.counters);
-        if let Some(Some(chooser)) = self.choosers.get(interface as usize) {
-            let at = std::ptr::from_ref(&**chooser).cast::<u8>();
-            (0..size_of::<Chooser>().div_ceil(LINE)).for_each(|line| weir_cpu::prefetch_address(at.wrapping_add(line * LINE)));
-        }
-    }
-
     /// All up to the next sample.
     fn allow(&mut self, interface: u32, unused: u64) -> u64 {
-        match self.choosers.get_mut(interface as usize) {
-            Some(Some(chooser)) => chooser.pass.take().unwrap_or(unused),
+        match self.choosers.get_mut(interface) {
+            Some(chooser) => chooser.pass.take().unwrap_or(unused),
             // It shows the first packets first.
             _ => 0,
         }
@@ -366,7 +450,7 @@ impl<W: World> Tap<W> for Sampler {
             self.leave(interface, block, marked(block));
         }
         if !rest.is_empty() {
-            self.leave(interface, rest, marked(rest));
+            self.few_leaving(interface, rest);
         }
     }
 

@@ -29,6 +29,9 @@ pub(super) struct Crowd<'a> {
     pub(super) packets: &'a [Pkt],
 }
 
+/// Cache lines of the code that shows packets to a tap.
+const SHOWN: usize = 9;
+
 /// No packet is of this interface.
 const NONE: u32 = 0;
 
@@ -104,6 +107,12 @@ impl<W: World> Graph<W> {
     /// Which of `taps` want to see a vector of so many packets.
     #[inline(always)]
     pub(super) fn due(&mut self, taps: u32, interface: u32, count: usize) -> u32 {
+        // Mostly no tap looks, or the first one alone, and for long yet.
+        if taps == 0 || taps == 1 && self.gates[0].is_far(interface, count) { 0 } else { self.due_of(taps, interface, count) }
+    }
+
+    #[inline(never)]
+    fn due_of(&mut self, taps: u32, interface: u32, count: usize) -> u32 {
         let (mut left, mut due) = (taps, 0);
         while left != 0 {
             let lowest = left & left.wrapping_neg();
@@ -112,7 +121,7 @@ impl<W: World> Graph<W> {
                 if gate.is_due(interface, count) {
                     due |= lowest;
                 } else if gate.is_soon(interface, count) {
-                    self.announce(number, interface);
+                    self.prepare(number, interface, count);
                 }
             }
             left ^= lowest;
@@ -121,13 +130,19 @@ impl<W: World> Graph<W> {
         due
     }
 
-    /// A tap will most likely want to see the next vector of an interface.
+    /// A tap will most likely want to see one of the next two vectors of an interface, the first for long: time to ask the cache
+    /// for what is needed then, in two parts, since it can wait for some twenty lines at once.
     #[cold]
     #[inline(never)]
-    fn announce(&self, number: usize, interface: u32) {
-        if let Some(tap) = self.taps.get(number) {
-            tap.soon(interface);
+    fn prepare(&self, number: usize, interface: u32, count: usize) {
+        if self.gates.get(number).is_some_and(|gate| gate.is_next(interface, count)) {
+            let show: fn(&mut Graph<W>, &Env<'_, W>, u32, Point, u32, &mut Vector) = Graph::show;
+            (0..SHOWN).for_each(|line| weir_cpu::prefetch_address((show as *const u8).wrapping_add(line * 64)));
+            weir_cpu::prefetch(self.taps.as_slice());
+            weir_cpu::prefetch(self.marks.places.as_slice());
+            return self.marks.needs.fetch_data();
         }
+        self.marks.needs.fetch_code();
     }
 
     #[inline(never)]
@@ -136,25 +151,28 @@ impl<W: World> Graph<W> {
         if self.marks.places.is_empty() {
             return;
         }
-        for &place in &self.marks.places {
+        while let Some(place) = self.marks.places.pop() {
             if let Some(packet) = vector.get_mut(usize::from(place)) {
                 packet.set_flags(Flags::MARKED);
             }
         }
-        self.marks.places.clear();
     }
 
     /// Lets each of `taps` look at some packets, and asks it when it wants to look again.
+    #[inline(always)]
     pub(super) fn let_look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, crowd: Crowd<'_>) {
         let Crowd { inner, packets } = crowd;
         let mut left = taps;
         while left != 0 {
             let number = left.trailing_zeros() as usize;
             if let (Some(tap), Some(gate)) = (self.taps.get_mut(number), self.gates.get_mut(number)) {
-                let (seen, unused) = gate.state(interface);
-                let look = Look { world: env.world, worker: self.worker, now: env.now, point, interface, inner, seen, unused };
-                tap.look(&look, packets, &mut self.marks);
-                gate.settle(&mut **tap, &mut self.marks, interface);
+                gate.show(
+                    &mut **tap,
+                    &mut self.marks,
+                    interface,
+                    |seen, unused| Look { world: env.world, worker: self.worker, now: env.now, point, interface, inner, seen, unused },
+                    packets,
+                );
             }
             left &= left - 1;
         }

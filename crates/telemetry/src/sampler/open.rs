@@ -31,6 +31,11 @@ impl OpenSamples {
         OpenSamples { ring, next: 0, old: 0 }
     }
 
+    /// Where the next sample goes.
+    pub(super) fn slot(&self) -> *const Sample {
+        self.ring.address(0)
+    }
+
     /// Asks the cache for the lines of a slot that most samples fill: the facts, the bytes as they leave, a short frame.
     #[inline(always)]
     pub(super) fn fetch_slot(&self, ahead: usize) {
@@ -114,6 +119,12 @@ impl OpenSamples {
         if count > 0 {
             self.show(count);
         }
+    }
+
+    /// The same, out of the way of the code that takes what comes in.
+    #[inline(never)]
+    pub(super) fn show_sent(&mut self) {
+        self.show_ended();
     }
 
     /// The clock ticks: what was there at the last tick is shown as it is.
