@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use common::collector::{Flow, Interfaces, Received, Receiver, config, flows, wait_for};
-use common::{OUTPUT, Packets, Rig, packets};
+use common::{OUTPUT, Packets, Plain, Rig, packets};
 use weir_flowfmt::sflow::encode::Encoding;
 use weir_flowfmt::sflow::{DataFormat, Port, Source};
+use weir_graph::{DropReason, Fate, Tap};
 use weir_telemetry::agent::{Agent, AgentHandle};
 
 fn start(receiver: &Receiver, workers: &mut [&mut Rig]) -> AgentHandle {
@@ -281,6 +282,25 @@ fn the_bytes_are_those_of_the_specification() {
         expected.push(0);
         assert_eq!(bytes, expected, "{encoding:?}");
     }
+}
+
+/// Format 0 is an interface, 0x3FFFFFFF of it the router itself; format 1 the reason of a discard (257: TTL exceeded, 0: network
+/// unreachable); format 2 how many copies left.
+#[test]
+fn each_fate_has_its_form_of_output() {
+    let Packets { packets, .. } = packets(5, 64);
+    let receiver = Receiver::new();
+    let mut rig = Rig::new(1, 1);
+    assert_eq!(rig.only_look(&packets), [0, 1, 2, 3, 4]);
+    let dropped = |reason| Fate::Dropped { node: 1, reason };
+    let fates = [Fate::Sent(OUTPUT), Fate::Kept, Fate::Copied(3), dropped(DropReason::TtlExpired), dropped(DropReason::NoRoute)];
+    for (packet, fate) in packets.iter().zip(fates) {
+        Tap::<Plain>::fate(&mut rig.sampler, packet, fate);
+    }
+    let _ = start(&receiver, &mut [&mut rig]).stop();
+    let outputs: Vec<(u32, u32)> =
+        flows(&receiver.all()).iter().map(|flow| (flow.sample.output.format, flow.sample.output.value)).collect();
+    assert_eq!(outputs, [(0, OUTPUT), (0, 0x3fff_ffff), (2, 3), (1, 257), (1, 0)]);
 }
 
 #[test]
