@@ -175,12 +175,19 @@ impl<A: Announced> weir_cpu::Task for Early<'_, A> {
             work.ask(packet);
         }
         let (mut later, mut place) = (packets, 0);
+        // As long as there are packets so far ahead: nothing of that need be looked at then.
+        while later.len() > A::EARLY + AHEAD {
+            let Some((packet, rest)) = std::mem::take(&mut later).split_first_mut() else { break };
+            let (Some(soon), Some(further)) = (rest.get(A::EARLY - 1), rest.get(A::EARLY + AHEAD - 1)) else { break };
+            work.ask(soon);
+            further.prefetch();
+            work.one(place, packet);
+            place += 1;
+            later = rest;
+        }
         while let Some((packet, rest)) = later.split_first_mut() {
             if let Some(soon) = rest.get(A::EARLY - 1) {
                 work.ask(soon);
-            }
-            if let Some(later) = rest.get(A::EARLY + AHEAD - 1) {
-                later.prefetch();
             }
             work.one(place, packet);
             place += 1;
