@@ -347,7 +347,7 @@ impl Nodes {
             self.stores.push((Place::Root(slot), new));
         }
         if self.is_shown(2) {
-            self.show();
+            self.show(scope);
         }
         Ok(())
     }
@@ -370,10 +370,20 @@ impl Nodes {
         self.large && level == 2 && self.slot < TOLD_SLOTS
     }
 
-    /// Plans the lines below the slot of the root.
-    fn show(&mut self) {
+    /// Plans the lines below the slot of the root, those of a prefix if only that is concerned.
+    fn show(&mut self, scope: Scope<'_>) {
+        let concerned = match scope {
+            Scope::Prefix(prefix) if prefix.level() > 2 => prefix.slot(2)..prefix.slot(2) + 1,
+            Scope::Prefix(prefix) => prefix.span(),
+            Scope::Cover | Scope::All => 0..SLOTS,
+        };
         let first = self.slot * LINES_OF_SLOT;
-        for (line, slots) in (first..).zip(self.shown.chunks(SLOTS / LINES_OF_SLOT)) {
+        for (line, slots) in (0..).zip(self.shown.chunks(SLOTS / LINES_OF_SLOT)) {
+            let begins = line * (SLOTS / LINES_OF_SLOT);
+            if begins >= concerned.end || begins + slots.len() <= concerned.start {
+                continue;
+            }
+            let line = first + line;
             let told = if self.is_leaf { Some(Told::one(self.shown[0])) } else { Told::new(slots) };
             if self.trie.lines.get().and_then(|lines| lines.get(line)).is_some_and(|line| !line.is(told.as_ref())) {
                 self.lines.push((line, told));
