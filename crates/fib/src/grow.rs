@@ -352,9 +352,14 @@ impl Nodes {
         Ok(())
     }
 
-    /// Fetches what a change of a prefix reads at last: the lines of its slot of the root.
+    /// Fetches what a change of a prefix reads after its exact routes: the node below its slot of the root, and the lines.
     fn announce(&self, prefix: &Prefix) {
-        let first = (prefix.slot(0) << 8 | prefix.slot(1)) * LINES_OF_SLOT;
+        let slot = prefix.slot(0) << 8 | prefix.slot(1);
+        let (top, first) = (self.trie.top(slot), slot * LINES_OF_SLOT);
+        if top.is_node() {
+            let words = self.trie.words.node(top.unit(), range::LINE);
+            words.iter().step_by(range::LINE - 1).for_each(weir_cpu::prefetch);
+        }
         if let Some(lines) = self.trie.lines.get() {
             (first..first + LINES_OF_SLOT).filter_map(|line| lines.get(line)).for_each(weir_cpu::prefetch);
         }
