@@ -135,7 +135,7 @@ fn chosen(names: &[String]) -> Result<Vec<Case>, Failure> {
     let known = || Case::ALL.iter().map(|case| case.name()).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {
         let case = Case::ALL.iter().copied().find(|case| case.name() == name);
-        case.ok_or_else(|| Failure::said(format!("there is no case {name}; there are {}, and afxdp", known())))
+        case.ok_or_else(|| Failure::said(format!("there is no case {name}; there are {}, afxdp, sflow-export and sflow-decode", known())))
     };
     names.iter().map(find).collect()
 }
