@@ -160,9 +160,12 @@ sflow:
         if same("near") && same("far") { Ok(()) } else { Err(story()) }
     });
     // Nothing of what hsflowd tells is otherwise than Weir's own.
-    let (all, mine) = (samples(&heard), samples(&own));
-    let strange: Vec<Vec<String>> = packets(&all, back).difference(&packets(&mine, back)).cloned().collect();
-    assert!(strange.is_empty(), "{strange:?} in none of {mine:?}");
+    let all = samples(&heard);
+    wait("each of them among Weir's own, which may come later", || {
+        let mine = samples(&own);
+        let strange: Vec<Vec<String>> = packets(&all, back).difference(&packets(&mine, back)).cloned().collect();
+        if strange.is_empty() { Ok(()) } else { Err(format!("{strange:?} in none of {mine:?}")) }
+    });
     let known: BTreeSet<String> =
         fields(&all, "DISCARD", &["discarded_hw_trap_group", "discarded_hw_trap_name"]).into_iter().map(|it| it.join(" ")).collect();
     let names = ["vpp_icmp4-error vpp_no-route", "vpp_icmp4-error ttl_value_is_too_small"];
