@@ -4,6 +4,7 @@
 //! in a router. What sFlow adds is found in slices that take turns (`paired.rs`).
 
 use std::collections::BTreeMap;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use weir_buf::{PoolError, VECTOR};
@@ -129,11 +130,15 @@ fn packets(
     rig.check().map_err(BenchError::Check)?;
     let hugepages = rig.hugepages;
     let (stop, got, counters) = (AtomicBool::new(false), AtomicU64::new(0), source.counters.clone());
+    let ready = Barrier::new(2);
     let results = std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
             tie(&cores, false);
+            ready.wait();
             drain(source, &stop, &got);
         });
+        // It begins on the core that this thread is tied to, and under a real-time scheduler it would never get to run there.
+        ready.wait();
         let mut results = vec![off(&mut rig, name, effort, progress)];
         let promised = PROMISED.contains(&name);
         let effort = if promised { Effort { pairs: effort.pairs * MORE_ROUNDS, ..effort } } else { effort };
