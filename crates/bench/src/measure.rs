@@ -60,11 +60,15 @@ impl std::fmt::Display for BenchError {
 
 impl std::error::Error for BenchError {}
 
-/// The sampling rates of every case, and what sFlow may add to a packet in those of [`PROMISED`].
-pub(crate) const RATES: [(u32, Option<f64>); 4] = [(10_000_000, None), (10_000, Some(0.2)), (1_000, Some(0.5)), (100, Some(2.0))];
+/// The sampling rates of every case, and what sFlow may add to a packet in those for which that is promised.
+pub(crate) const RATES: [(u32, f64, &[&str]); 4] = [
+    (10_000_000, 0.0, &[]),
+    (10_000, 0.2, &["l2xc", "ip4", "ip4-full", "ip6", "ip6-full", "mpls-swap"]),
+    (1_000, 0.5, &["l2xc", "ip4"]),
+    (100, 2.0, &["l2xc", "ip4"]),
+];
 
-/// The cases for which it is promised what sFlow adds. They get so many times the rounds of others, since it is little.
-const PROMISED: [&str; 2] = ["l2xc", "ip4"];
+/// Where something is promised, so many times the rounds are played, since it is little.
 const MORE_ROUNDS: usize = 4;
 
 /// Measures a case; `progress` is told what comes next. Also says whether packet memory lay on hugepages.
@@ -140,14 +144,14 @@ fn packets(
         // It begins on the core that this thread is tied to, and under a real-time scheduler it would never get to run there.
         ready.wait();
         let mut results = vec![off(&mut rig, name, effort, progress)];
-        let promised = PROMISED.contains(&name);
-        let effort = if promised { Effort { pairs: effort.pairs * MORE_ROUNDS, ..effort } } else { effort };
-        for (rate, at_most) in RATES {
+        for (rate, at_most, promised) in RATES {
+            let promised = promised.contains(&name);
+            let effort = if promised { Effort { pairs: effort.pairs * MORE_ROUNDS, ..effort } } else { effort };
             progress(&format!("{name}: sFlow 1:{rate}"));
             let lost = counters.lost.get();
             let result = with_sflow(&mut rig, name, effort, rate, &got);
             let samples_lost = Some(counters.lost.get() - lost);
-            results.push(CaseResult { added_at_most: at_most.filter(|_| promised), samples_lost, ..result });
+            results.push(CaseResult { added_at_most: promised.then_some(at_most), samples_lost, ..result });
         }
         stop.store(true, Ordering::Release);
         let _ = reader.join();

@@ -38,8 +38,12 @@ fn every_case_forwards_what_it_should() {
         names.push(case.name());
     }
     let rates = [("10000", 0.2), ("1000", 0.5), ("100", 2.0)];
-    let of = |case| rates.map(|(rate, at_most)| (case, rate.to_owned(), at_most));
-    assert_eq!(promised, [of("l2xc"), of("ip4")].concat());
+    let of = |case, rates: &[(&str, f64)]| rates.iter().map(|(rate, at_most)| (case, (*rate).to_owned(), *at_most)).collect::<Vec<_>>();
+    let mut wanted = [of("l2xc", &rates), of("ip4", &rates)].concat();
+    wanted.extend(["ip4-full", "ip6", "ip6-full", "mpls-swap"].map(|case| of(case, &rates[..1])).concat());
+    promised.sort_by(|one, other| one.0.cmp(other.0));
+    wanted.sort_by(|one, other| one.0.cmp(other.0));
+    assert_eq!(promised, wanted);
     let count = names.len();
     names.sort_unstable();
     names.dedup();

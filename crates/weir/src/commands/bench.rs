@@ -245,9 +245,11 @@ fn line(case: &CaseResult, to: &mut dyn Write) -> Result<(), Failure> {
     };
     let (added, null) = (within(case.added, case.added_error), within(case.null, case.null_error));
     let rate = if case.sflow == "off" { case.sflow.clone() } else { format!("1:{}", case.sflow) };
+    // A sample that finds the ring full costs less than one that is kept: such a figure tells nothing.
+    let lost = case.samples_lost.filter(|&lost| lost > 0).map_or(String::new(), |lost| format!("  {lost} samples lost"));
     writeln!(
         to,
-        "{:<12}{rate:>10}{:>10.2}{:>9}{:>8.1}{added:>14}{:>9}{quartiles:>18}{null:>14}  {}",
+        "{:<12}{rate:>10}{:>10.2}{:>9}{:>8.1}{added:>14}{:>9}{quartiles:>18}{null:>14}  {}{lost}",
         case.name,
         case.clocks_per_packet,
         number(case.at_most),
