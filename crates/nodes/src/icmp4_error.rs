@@ -1,7 +1,7 @@
 //! icmp4-error: tells the sender why its packet goes no further (RFC 792, RFC 1812 section 4.3).
 //!
-//! The packet itself is dropped with its reason; the message is originated from the address of the
-//! interface that the packet came in on, and quotes it up to 576 bytes in all. Never answered: ICMP
+//! The packet itself is dropped with its reason; the message is originated from an address of the
+//! interface that the packet came in on, or of the packet's table, and quotes it up to 576 bytes in all. Never answered: ICMP
 //! errors, later fragments, what was sent to a group or from an impossible source (4.3.2.7). Each
 //! kind of message has a budget of its own (4.3.2.8).
 
@@ -103,13 +103,15 @@ pub(crate) fn deserves_answer(packet: &Pkt) -> bool {
         // Queries and their answers may be complained about, everything else is an error itself.
         !matches!(kind, Some(0 | 8 | 13..=18))
     };
-    !header.is_later_fragment() && !icmp_error && !packet.flags().any(Flags::MULTICAST | Flags::BROADCAST)
+    // What a tunnel made comes from this router itself.
+    !header.is_later_fragment() && !icmp_error && !packet.flags().any(Flags::MULTICAST | Flags::BROADCAST | Flags::TUNNELLED)
 }
 
 fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
     let Some((offender, _)) = Ipv4Header::read(packet.l3()) else { return };
-    let Some(source) = own_address(cx.world, packet.interface(), offender.source()) else { return };
     let destination = offender.source();
+    // What was for an own address is answered from there: who asked knows no other.
+    let source = if message.2 == DropReason::LocalProtocol { offender.destination() } else { cx.world.source4(packet, destination) };
     let mut room = [0; LONGEST - HEADERS];
     let quote = first_of(packet, packet.l3_offset(), &mut room);
     let quote = quote.get(..usize::from(offender.total_len())).unwrap_or(quote);
@@ -140,12 +142,6 @@ pub(crate) fn stay_in_table(packet: &Pkt, made: &mut Pkt) {
         made.meta_mut().table = packet.meta().table;
         made.set_flags(Flags::TABLED);
     }
-}
-
-/// The address to speak from: that of the interface the packet came in on, nearest to the receiver.
-pub(crate) fn own_address(tables: &Tables, interface: u32, towards: u32) -> Option<u32> {
-    let interface = tables.interface(interface)?;
-    interface.source_for(towards).or_else(|| interface.addresses.first().map(|&(own, _)| own))
 }
 
 fn write(frame: &mut [u8], source: u32, destination: u32, message: Message, argument: u32, quote: &[u8]) {

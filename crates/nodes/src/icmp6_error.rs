@@ -16,7 +16,7 @@ use zerocopy::IntoBytes;
 use crate::Tables;
 use crate::eth_input::ETHERNET;
 use crate::icmp_limit::{Budgets, IcmpLimit};
-use crate::icmp4_error::first_of;
+use crate::icmp4_error::{first_of, stay_in_table};
 use crate::ip4_local::OWN_TTL;
 use crate::ip6_local::REDIRECT;
 
@@ -117,7 +117,7 @@ pub(crate) fn deserves_answer(packet: &Pkt, message: u16) -> bool {
     let Some((header, _)) = Ipv6Header::read(packet.l3()) else { return false };
     let group = ipv6::is_multicast(&header.destination) || packet.flags().any(Flags::MULTICAST | Flags::BROADCAST);
     let nobody = header.source == ipv6::UNSPECIFIED || ipv6::is_multicast(&header.source);
-    if nobody || (group && !matches!(message, TOO_BIG | UNKNOWN_OPTION)) || packet.flags().any(Flags::ORIGINATED) {
+    if nobody || (group && !matches!(message, TOO_BIG | UNKNOWN_OPTION)) || packet.flags().any(Flags::ORIGINATED | Flags::TUNNELLED) {
         return false;
     }
     // What is behind headers that cannot be walked is no error, as far as anybody can see.
@@ -134,11 +134,8 @@ fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
     let (destination, asked) = (offender.source, u128::from_be_bytes(offender.destination));
     // Section 2.2 a: the address that the packet was sent to speaks, if it is of this router's.
     let same_scope = ipv6::is_link_local(&destination) || !ipv6::is_link_local(&offender.destination);
-    let source = if interface.owns6(asked) && same_scope {
-        Some(asked)
-    } else {
-        cx.world.source6(packet.interface(), u128::from_be_bytes(destination))
-    };
+    let source =
+        if same_scope && cx.world.owns6(packet, asked) { Some(asked) } else { cx.world.source6(packet, u128::from_be_bytes(destination)) };
     let Some(source) = source else { return };
     let way = Way { source: source.to_be_bytes(), destination, hop_limit: OWN_TTL };
     let back = EthernetHeader::new(ethernet.source, interface.mac, EtherType::IPV6);
@@ -156,6 +153,7 @@ fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
     made.set_interface(packet.interface());
     made.set_l3_offset(ETHERNET);
     made.set_flags(Flags::ORIGINATED);
+    stay_in_table(packet, &mut made);
     if ipv6::is_link_local(&destination) {
         // No table knows on which link that is; the station that it came from does.
         made.set_aux(packet.interface());

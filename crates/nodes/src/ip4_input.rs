@@ -52,6 +52,8 @@ impl Node<Tables> for Ip4Input {
 fn onward(tables: &Tables, packet: &Pkt) -> Next {
     let features = tables.interface(packet.interface()).map_or(Features::EMPTY, |interface| interface.features);
     match () {
+        // What was under a label is no matter of the interface's.
+        () if packet.flags().any(Flags::TABLED) => IP4_LOOKUP,
         () if features.has(Feature::AclIn) => ACL_INPUT,
         () if features.has(Feature::Urpf) => IP4_URPF,
         () => IP4_LOOKUP,

@@ -60,8 +60,7 @@ fn local(tables: &Tables, packet: &mut Pkt) -> Verdict {
         packet.set_aux(header_len as u32);
         return Verdict::to(VXLAN_INPUT);
     }
-    let table = tables.interface(packet.interface()).map_or(0, |interface| interface.table);
-    if !tables.interfaces.iter().flatten().any(|entry| entry.interface.table == table && entry.interface.owns(destination)) {
+    if !tables.owns(packet, destination) {
         // A directed broadcast of a connected subnet: delivered here, answered by nobody.
         return Verdict::drop(DropReason::Ip4Broadcast);
     }

@@ -14,7 +14,7 @@ use weir_fib::{AdjacencyKind, NexthopView};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::Ipv4Header;
 
-use crate::icmp4_error::{NET_UNREACHABLE, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, complain};
+use crate::icmp4_error::{NET_UNREACHABLE, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, TTL_EXPIRED, complain};
 use crate::{Tables, each, flow_hash4, ip4_rewrite, mpls};
 
 pub(crate) struct Ip4Lookup {
@@ -154,6 +154,8 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
     match kind {
         AdjacencyKind::Neighbor | AdjacencyKind::Labelled => Verdict::to(IP4_REWRITE),
         AdjacencyKind::Local => Verdict::to(IP4_LOCAL),
+        // Nobody is asked for on behalf of a packet that may not go on.
+        AdjacencyKind::Glean if ip4_rewrite::is_expired(packet) => told(packet, TTL_EXPIRED),
         AdjacencyKind::Glean => Verdict::to(IP4_GLEAN),
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
         AdjacencyKind::Unreachable => told(packet, ROUTE_UNREACHABLE),

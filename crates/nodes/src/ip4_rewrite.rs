@@ -122,8 +122,19 @@ fn rewrite(tables: &Tables, packet: &mut Pkt) -> Verdict {
     Verdict::OUT
 }
 
+/// Whether a packet's last hop was the one to here.
+#[cold]
+pub(crate) fn is_expired(packet: &Pkt) -> bool {
+    let last = Ipv4Header::read(packet.l3()).is_some_and(|(header, _)| header.ttl <= 1);
+    last && !packet.flags().any(Flags::ORIGINATED)
+}
+
 #[cold]
 fn unresolved(state: NeighborState, packet: &mut Pkt) -> Verdict {
+    if is_expired(packet) {
+        complain(packet, TTL_EXPIRED, 0);
+        return Verdict::to(ICMP4_ERROR);
+    }
     if state == NeighborState::Failed {
         complain(packet, HOST_UNREACHABLE, 0);
         return Verdict::to(ICMP4_ERROR);
@@ -133,8 +144,7 @@ fn unresolved(state: NeighborState, packet: &mut Pkt) -> Verdict {
 
 #[cold]
 fn too_long(mtu: u32, packet: &mut Pkt) -> Verdict {
-    let expired = !packet.flags().any(Flags::ORIGINATED) && Ipv4Header::read(packet.l3()).is_some_and(|(header, _)| header.ttl <= 1);
-    if expired {
+    if is_expired(packet) {
         complain(packet, TTL_EXPIRED, 0);
         return Verdict::to(ICMP4_ERROR);
     }

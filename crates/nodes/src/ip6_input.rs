@@ -47,6 +47,8 @@ impl Node<Tables> for Ip6Input {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             let interface = cx.world.interface(packet.interface());
             *verdict = match check(interface, packet) {
+                // What was under a label is no matter of the interface's.
+                Ok(IP6_LOOKUP) if packet.flags().any(Flags::TABLED) => Verdict::to(IP6_LOOKUP),
                 Ok(IP6_LOOKUP) if interface.is_some_and(|it| it.features.has(Feature::AclIn)) => Verdict::to(ACL_INPUT),
                 Ok(IP6_LOOKUP) if interface.is_some_and(|it| it.features.has(Feature::Urpf)) => Verdict::to(IP6_URPF),
                 Ok(next) => Verdict::to(next),
@@ -108,7 +110,9 @@ fn check(interface: Option<&Interface>, packet: &mut Pkt) -> Result<Next, DropRe
     let bytes = packet.total_len().saturating_sub(packet.l3_offset());
     // While it is still being asked whether its first addresses are free, the answers are heard (RFC 4862 section 5.4.4).
     let enabled = |interface: &&Interface| !interface.addresses6.is_empty() || !interface.tentative6.is_empty();
-    let Some(interface) = interface.filter(enabled) else { return Err(DropReason::Ip6NotEnabled) };
+    // Who takes labels takes what is under them, though its own link be without IPv6 (RFC 4798).
+    let labelled = packet.flags().any(Flags::TABLED);
+    let Some(interface) = interface.filter(|interface| labelled || enabled(interface)) else { return Err(DropReason::Ip6NotEnabled) };
     let Some((header, _)) = Ipv6Header::read(packet.l3()) else { return Err(DropReason::Ip6Truncated) };
     if header.version() != 6 {
         return Err(DropReason::Ip6BadVersion);
@@ -117,24 +121,25 @@ fn check(interface: Option<&Interface>, packet: &mut Pkt) -> Result<Next, DropRe
     if total > bytes || (header.payload_len() == 0 && header.next_header() == IpProtocol::HOP_BY_HOP) {
         return Err(DropReason::Ip6BadLength);
     }
-    let next = way(interface, header, packet.flags().any(Flags::MULTICAST | Flags::BROADCAST))?;
+    let link = Some(interface).filter(|_| !labelled);
+    let next = way(link, header, packet.flags().any(Flags::MULTICAST | Flags::BROADCAST))?;
     if total < bytes {
         ip4_input::shorten(packet, total);
     }
     Ok(next)
 }
 
-/// What the addresses say.
-fn way(interface: &Interface, header: &Ipv6Header, group_frame: bool) -> Result<Next, DropReason> {
+/// What the addresses say. What came under a label is of no link: nobody's group or link-local address is meant.
+fn way(link: Option<&Interface>, header: &Ipv6Header, group_frame: bool) -> Result<Next, DropReason> {
     let (source, destination) = (&header.source, &header.destination);
-    if ipv6::is_forbidden_source(source) {
+    if ipv6::is_forbidden_source(source) || (link.is_none() && ipv6::is_link_local(source)) {
         return Err(DropReason::Ip6MartianSource);
     }
     if ipv6::is_forbidden_destination(destination) {
         return Err(DropReason::Ip6MartianDestination);
     }
     if ipv6::is_multicast(destination) {
-        return if interface.listens6(destination) { Ok(IP6_LOCAL) } else { Err(DropReason::Ip6Multicast) };
+        return if link.is_some_and(|link| link.listens6(destination)) { Ok(IP6_LOCAL) } else { Err(DropReason::Ip6Multicast) };
     }
     // Only who asks a group whether an address is free has none himself (RFC 4862 section 5.4.2).
     if *source == UNSPECIFIED {
@@ -144,7 +149,7 @@ fn way(interface: &Interface, header: &Ipv6Header, group_frame: bool) -> Result<
         return Err(DropReason::Ip6GroupFrame);
     }
     if ipv6::is_link_local(destination) {
-        let ours = interface.owns6(u128::from_be_bytes(*destination));
+        let ours = link.is_some_and(|link| link.owns6(u128::from_be_bytes(*destination)));
         return if ours { Ok(IP6_LOCAL) } else { Err(DropReason::Ip6LinkLocal) };
     }
     Ok(IP6_LOOKUP)

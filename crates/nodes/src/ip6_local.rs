@@ -118,14 +118,14 @@ fn sum_of(packet: &Pkt, chain: &Chain) -> u16 {
 /// Makes the answer of a request, in place, and without its extension headers.
 fn echo(tables: &Tables, packet: &mut Pkt, chain: &Chain) -> Result<Verdict, DropReason> {
     without_extensions(packet, chain)?;
-    let interface = packet.interface();
-    let Some((header, message)) = Ipv6Header::read_mut(packet.l3_mut()) else { return Err(DropReason::IcmpTruncated) };
-    let Some((icmp, _)) = IcmpHeader::read_mut(message) else { return Err(DropReason::IcmpTruncated) };
+    let Some((header, _)) = Ipv6Header::read(packet.l3()) else { return Err(DropReason::IcmpTruncated) };
     let (asker, asked) = (header.source, header.destination);
     // A group or an anycast address does not speak (RFC 4443 section 4.2).
-    let ours = owns(tables, interface, u128::from_be_bytes(asked));
-    let speaker = if ours { Some(asked) } else { tables.source6(interface, u128::from_be_bytes(asker)).map(u128::to_be_bytes) };
+    let ours = tables.owns6(packet, u128::from_be_bytes(asked));
+    let speaker = if ours { Some(asked) } else { tables.source6(packet, u128::from_be_bytes(asker)).map(u128::to_be_bytes) };
     let Some(speaker) = speaker.filter(|_| asker != ipv6::UNSPECIFIED) else { return Err(DropReason::IcmpUnsupported) };
+    let Some((header, message)) = Ipv6Header::read_mut(packet.l3_mut()) else { return Err(DropReason::IcmpTruncated) };
+    let Some((icmp, _)) = IcmpHeader::read_mut(message) else { return Err(DropReason::IcmpTruncated) };
     // Only the type and, of a group, an address differ from what was summed.
     icmp.kind = icmp6::ECHO_REPLY;
     icmp.set_checksum(changed(icmp.checksum(), &asked, &speaker));
@@ -147,16 +147,6 @@ fn changed(old: u16, asked: &[u8; 16], speaker: &[u8; 16]) -> u16 {
         .add_u16(kinds)
         .add_u16(u16::from_be_bytes([icmp6::ECHO_REPLY, 0]))
         .finish()
-}
-
-/// Whether an address is one of this router's, as seen from an interface: link-local ones are not seen from
-/// elsewhere.
-fn owns(tables: &Tables, interface: u32, address: u128) -> bool {
-    let here = |owner: &weir_port::interface::Interface| owner.owns6(address);
-    if ipv6::is_link_local(&address.to_be_bytes()) {
-        return tables.interface(interface).is_some_and(here);
-    }
-    tables.interfaces.iter().flatten().any(|entry| here(&entry.interface))
 }
 
 /// Takes the extension headers out.

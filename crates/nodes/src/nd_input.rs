@@ -76,6 +76,10 @@ enum Told {
 impl NdInput {
     fn take(&mut self, cx: &mut Cx<'_, Tables>, packet: &mut Pkt) -> Result<Verdict, DropReason> {
         let Some(interface) = cx.world.interface(packet.interface()) else { return Err(DropReason::NdForeign) };
+        if packet.flags().any(Flags::TABLED) {
+            // A label path is no link, however many hops the packet has left (RFC 4861 section 3.1).
+            return Err(DropReason::NdHopLimit);
+        }
         if packet.is_chained() {
             // Longer than anything that is said here, and RFC 6980 wants it in one piece.
             return Err(DropReason::NdTruncated);

@@ -4,18 +4,21 @@
 //! whole turn. What changes while workers read changes atomically inside: routes in the FIB, the
 //! state of a neighbour, counters.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::filter::Filter;
 use weir_buf::{Flags, Pkt};
 use weir_fib::{Fib4, Fib6, Lfib, Nexthops};
 use weir_graph::{DropCounters, World};
-use weir_port::interface::{Feature, Interface};
+use weir_port::interface::{Feature, Interface, Kind};
 use weir_port::vxlan::VxlanTable;
 use weir_wire::{MacAddr, ipv6};
 
 use crate::BridgeDomain;
+
+/// Whom ICMP errors come from when there is no address at all.
+const DUMMY: u32 = 0xc000_0008;
 
 /// An interface with what the graph counts for it.
 #[derive(Clone, Debug)]
@@ -133,17 +136,54 @@ impl Tables {
         self.fib6.get(table as usize).map(|fib| &**fib)
     }
 
-    /// The own IPv6 address to speak from to `towards`, for what is sent back by `interface` (RFC 4443 section
-    /// 2.2): of the same scope, of the same subnet if there is one, of that interface, else of any in its table.
+    /// The interfaces whose subnets are in a table.
+    fn of_table(&self, table: u32) -> impl Iterator<Item = &Interface> {
+        self.interfaces.iter().flatten().map(|entry| &entry.interface).filter(move |interface| interface.table == table)
+    }
+
+    /// The own address to speak from to `towards` about a packet (RFC 1812 section 4.3.2.4): of the interface that it came in on,
+    /// of the same subnet if there is one. Where that has none in the packet's table, since a label led elsewhere or the link goes
+    /// by IPv6 alone, one of that table that is nearest, a loopback's before others (the router's identifier); where there is none
+    /// at all, the one that stands for that (RFC 7600 section 4.8).
     #[must_use]
-    pub fn source6(&self, interface: u32, towards: u128) -> Option<u128> {
-        let here = self.interface(interface)?;
+    pub fn source4(&self, packet: &Pkt, towards: u32) -> u32 {
+        let table = self.table_of(packet);
+        let first = |of: &Interface| of.addresses.first().map(|own| own.0);
+        let here = self.interface(packet.interface()).filter(|here| here.table == table);
+        let here = here.and_then(|here| here.source_for(towards).or_else(|| first(here)));
+        let near = || self.of_table(table).filter(|it| it.covers(Ipv4Addr::from(towards).into())).find_map(|it| it.source_for(towards));
+        let named = || self.of_table(table).filter(|it| it.kind == Kind::Loopback).find_map(first);
+        here.or_else(near).or_else(named).or_else(|| self.of_table(table).find_map(first)).unwrap_or(DUMMY)
+    }
+
+    /// The own IPv6 address to speak from to `towards` about a packet (RFC 4443 section 2.2): of the same scope, of the
+    /// same subnet if there is one, of the interface that it came in on, else of any in the packet's table.
+    #[must_use]
+    pub fn source6(&self, packet: &Pkt, towards: u128) -> Option<u128> {
+        let (here, table) = (self.interface(packet.interface())?, self.table_of(packet));
         if ipv6::is_link_local(&towards.to_be_bytes()) {
             return here.link_local6();
         }
         let global = |of: &Interface| of.addresses6.iter().map(|own| own.0).find(|own| !ipv6::is_link_local(&own.to_be_bytes()));
-        let others = || self.interfaces.iter().flatten().map(|entry| &entry.interface).filter(|other| other.table == here.table);
-        here.source_for6(towards).or_else(|| global(here)).or_else(|| others().find_map(global))
+        let here = Some(here).filter(|here| here.table == table);
+        let here = here.and_then(|here| here.source_for6(towards).or_else(|| global(here)));
+        let near = || self.of_table(table).filter(|it| it.covers(Ipv6Addr::from(towards).into())).find_map(|it| it.source_for6(towards));
+        here.or_else(near).or_else(|| self.of_table(table).find_map(global))
+    }
+
+    /// Whether an address is one of this router's in the table that routes a packet.
+    #[must_use]
+    pub fn owns(&self, packet: &Pkt, address: u32) -> bool {
+        self.of_table(self.table_of(packet)).any(|interface| interface.owns(address))
+    }
+
+    /// The same for IPv6. Link-local addresses are those of the interface that the packet came in on.
+    #[must_use]
+    pub fn owns6(&self, packet: &Pkt, address: u128) -> bool {
+        if ipv6::is_link_local(&address.to_be_bytes()) {
+            return self.interface(packet.interface()).is_some_and(|here| here.owns6(address));
+        }
+        self.of_table(self.table_of(packet)).any(|interface| interface.owns6(address))
     }
 }
 

@@ -12,7 +12,7 @@ use weir_wire::checksum::{pseudo4, pseudo6};
 use weir_wire::{IpProtocol, Ipv4Header, Ipv6Header, UdpHeader, VxlanHeader};
 
 use crate::ecn::{self, ECN};
-use crate::{Tables, each, packet_sum};
+use crate::{Tables, each, ip4_input, packet_sum};
 
 pub(crate) struct VxlanInput;
 
@@ -106,11 +106,11 @@ fn unwrap(tables: &Tables, packet: &mut Pkt) -> Result<(), DropReason> {
     if !packet.pull_front(frame_at) {
         return Err(DropReason::VxlanTruncated);
     }
-    // What is behind the datagram is not the frame's.
-    if whole > length && !packet.is_chained() {
-        let _ = packet.set_len(length - HEADERS);
-    }
     packet.set_interface(interface);
     packet.set_l3_offset(0);
+    // What is behind the datagram is not the frame's.
+    if whole > length {
+        ip4_input::shorten(packet, length - HEADERS);
+    }
     Ok(())
 }

@@ -18,7 +18,7 @@ use crate::IcmpLimit;
 use crate::Tables;
 use crate::eth_input::ETHERNET;
 use crate::icmp_limit::Budgets;
-use crate::icmp4_error::{self, own_address};
+use crate::icmp4_error;
 use crate::icmp6_error;
 use crate::ip4_local::OWN_TTL;
 
@@ -108,7 +108,7 @@ impl MplsError {
 fn answer4(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: usize) {
     let Some(stack) = stack_of(packet) else { return };
     let Some((offender, _)) = Ipv4Header::read(stack.payload) else { return };
-    let Some(source) = own_address(cx.world, packet.interface(), offender.source()) else { return };
+    let source = cx.world.source4(packet, offender.source());
     let back = cx.world.fib4_of(packet.interface()).map_or(0, |fib| fib.lookup(offender.source()));
     let along = !knows_way_back(cx.world, &stack, back);
     let labels = if along { stack.bytes().len() } else { 0 };
@@ -138,7 +138,7 @@ fn answer6(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: usize) {
     let Some(stack) = stack_of(packet) else { return };
     let Some((offender, _)) = Ipv6Header::read(stack.payload) else { return };
     let destination = offender.source;
-    let Some(source) = cx.world.source6(packet.interface(), u128::from_be_bytes(destination)) else { return };
+    let Some(source) = cx.world.source6(packet, u128::from_be_bytes(destination)) else { return };
     let back = cx.world.fib6_of(packet.interface()).map_or(0, |fib| fib.lookup(u128::from_be_bytes(destination)));
     let along = !knows_way_back(cx.world, &stack, back);
     let labels = if along { stack.bytes().len() } else { 0 };

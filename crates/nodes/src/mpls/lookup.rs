@@ -13,7 +13,7 @@ use std::hint::cold_path;
 use weir_buf::{Flags, Pkt};
 use weir_fib::{Adjacency, AdjacencyKind, LabelEntry, Labelled, Lfib, NeighborState, NexthopView, Payload, SmallFib4};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_wire::mpls::Label;
+use weir_wire::mpls::{Guess, Label, guess_first};
 use weir_wire::{EtherType, Ipv4Header, Ipv6Header, checksum};
 
 use super::error::{FRAGMENTATION_NEEDED, TTL_EXPIRED, complain};
@@ -264,25 +264,20 @@ fn pass_on(packet: &mut Pkt, top: Top, entry: LabelEntry, number: u32, adjacency
 /// Longer than the link takes. `room` is what it takes of what lies behind the first `gone` bytes of labels.
 #[cold]
 fn too_long(packet: &mut Pkt, room: usize, gone: usize) -> Verdict {
-    let Some((depth, first)) = stack_of(packet).map(|stack| (stack.bytes().len(), stack.payload.first().copied())) else {
-        return Verdict::drop(DropReason::FrameTooLong);
-    };
-    let room = room.saturating_sub(depth.saturating_sub(gone));
-    let l3 = packet.data().get(ETHERNET + depth..).unwrap_or(&[]);
-    match first.map(|first| first >> 4) {
-        Some(4) => match Ipv4Header::read(l3) {
-            Some((header, _)) if header.dont_fragment() => {
-                complain(packet, FRAGMENTATION_NEEDED, room as u32);
-                Verdict::to(MPLS_ERROR)
+    let Some(stack) = stack_of(packet) else { return Verdict::drop(DropReason::FrameTooLong) };
+    let room = room.saturating_sub(stack.bytes().len().saturating_sub(gone)) as u32;
+    // A frame of a pseudowire can begin like IP (RFC 4928): it is cut only when it is IP beyond doubt.
+    match guess_first(stack.payload, stack.beyond) {
+        Guess::Ipv4(header) if stack.payload.get(..header.header_len()).is_some_and(|header| checksum::internet(header) == 0) => {
+            if header.dont_fragment() {
+                complain(packet, FRAGMENTATION_NEEDED, room);
+                return Verdict::to(MPLS_ERROR);
             }
-            Some(_) => {
-                packet.meta_mut().argument = room as u32;
-                Verdict::to(MPLS_FRAGMENT)
-            }
-            None => Verdict::drop(DropReason::FrameTooLong),
-        },
-        Some(6) if Ipv6Header::read(l3).is_some() => {
-            complain(packet, FRAGMENTATION_NEEDED, room as u32);
+            packet.meta_mut().argument = room;
+            Verdict::to(MPLS_FRAGMENT)
+        }
+        Guess::Ipv6(_) => {
+            complain(packet, FRAGMENTATION_NEEDED, room);
             Verdict::to(MPLS_ERROR)
         }
         _ => Verdict::drop(DropReason::FrameTooLong),
@@ -422,15 +417,20 @@ fn deaggregate(tables: &Tables, packet: &mut Pkt, top: Top, end: Ending) -> Verd
     if !take_out(packet, top.off + ENTRY, ethertype) {
         return Verdict::drop(DropReason::MplsBadStack);
     }
-    if end.table != 0 || tables.interface(packet.interface()).is_none_or(|interface| interface.table != 0) {
+    packet.clear_flags(Flags::HASHED);
+    // What this router itself says along the path loses no hop here.
+    let ready = ethertype == EtherType::IPV4 && !packet.flags().any(Flags::ORIGINATED) && ip4_input::ready(packet);
+    let elsewhere = end.table != 0 || tables.interface(packet.interface()).is_none_or(|interface| interface.table != 0);
+    if elsewhere || !ready {
+        // What is looked at once more is told from what came without a label: lists and the way back are not asked.
         packet.meta_mut().table = end.table;
         packet.set_flags(Flags::TABLED);
     }
-    packet.clear_flags(Flags::HASHED);
-    if ethertype == EtherType::IPV6 {
-        return Verdict::to(IP6_INPUT);
+    match ethertype {
+        EtherType::IPV6 => Verdict::to(IP6_INPUT),
+        _ if ready => Verdict::to(IP4_LOOKUP),
+        _ => Verdict::to(IP4_INPUT),
     }
-    if ip4_input::ready(packet) { Verdict::to(IP4_LOOKUP) } else { Verdict::to(IP4_INPUT) }
 }
 
 /// The label as the last one: there is none below it, or an entropy label only.

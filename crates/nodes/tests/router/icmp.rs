@@ -81,7 +81,9 @@ fn each_error_quotes_its_packet_from_the_right_address() {
         let (interface, got) = router.send_one(WEST, &frame);
         let icmp = sight::icmp(&got);
         assert_eq!((interface, icmp.kind, icmp.code), (WEST, kind, code));
-        assert_eq!((icmp.source, icmp.destination, icmp.ttl), (ip("10.0.1.1"), ip("10.0.1.2"), 64));
+        // What was for an own address is answered from there.
+        let source = if matches!((kind, code), (3, 2 | 3)) { sight::header(&frame).destination() } else { ip("10.0.1.1") };
+        assert_eq!((icmp.source, icmp.destination, icmp.ttl), (source, ip("10.0.1.2"), 64));
         assert_eq!(icmp.argument, if code == 4 { 1000 } else { 0 });
         let quoted = (frame.len() - 14).min(576 - 28);
         assert_eq!(icmp.quote, frame[14..14 + quoted], "the packet as it came in");
@@ -117,6 +119,45 @@ fn the_source_is_the_address_nearest_to_the_sender() {
     // From the other side the router shows its other address: what a traceroute prints.
     let back = Ends { source: ip("10.0.2.2"), destination_mac: our_mac(EAST), ttl: 1, ..through("10.0.1.2") };
     assert_eq!(sight::icmp(&router.send_one(EAST, &build::udp4(&back, &[])).1).source, ip("10.0.2.1"));
+}
+
+/// An interface that has no IPv4 address forwards by IPv6 next hops (RFC 8950), and tells as any other does.
+#[test]
+fn without_an_address_of_its_own_an_interface_speaks_by_another() {
+    let mut router = Router::default();
+    let expiring = |source| build::udp4(&Ends { ttl: 1, source: ip(source), ..through("10.0.3.2") }, &[]);
+    router.change(WEST, |interface| interface.addresses = [].into());
+    // The nearest to the sender, though another one comes first.
+    for (sender, speaks) in [("192.168.5.5", "10.0.2.1"), ("10.0.3.2", "10.0.3.1")] {
+        assert_eq!(sight::icmp(&router.send_one(WEST, &expiring(sender)).1).source, ip(speaks));
+    }
+    // A loopback's address before others.
+    router.change(MUTE, |interface| interface.kind = weir_port::interface::Kind::Loopback);
+    assert_eq!(sight::icmp(&router.send_one(WEST, &expiring("192.168.5.5")).1).source, ip("10.0.8.1"));
+    router.change(MUTE, |interface| interface.kind = weir_port::interface::Kind::Port);
+    // None at all: RFC 7600 section 4.8.
+    (EAST..=MUTE).for_each(|index| router.change(index, |interface| interface.addresses = [].into()));
+    assert_eq!(sight::icmp(&router.send_one(WEST, &expiring("192.168.5.5")).1).source, ip("192.0.0.8"));
+}
+
+#[test]
+fn what_was_for_an_own_address_is_answered_from_there() {
+    let mut router = Router::default();
+    for own in ["10.0.1.1", "10.0.11.1", "10.0.2.1", "10.0.3.1"] {
+        assert_eq!(sight::icmp(&router.send_one(WEST, &build::udp4(&through(own), &[])).1).source, ip(own));
+    }
+}
+
+/// RFC 1812 section 5.3.1: the time to live is looked at before anybody is asked for.
+#[test]
+fn nobody_is_asked_for_on_behalf_of_a_last_hop() {
+    let mut router = Router::default();
+    for destination in ["10.0.2.77", "198.19.0.1", "198.19.1.1"] {
+        let (interface, got) = router.send_one(WEST, &build::udp4(&Ends { ttl: 1, ..through(destination) }, &[]));
+        assert_eq!((interface, sight::icmp(&got).kind), (WEST, 11), "{destination}");
+    }
+    assert_eq!((router.graph.held(), router.dropped(DropReason::TtlExpired)), (0, 3));
+    assert!(router.events().is_empty());
 }
 
 #[test]

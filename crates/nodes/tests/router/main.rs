@@ -22,4 +22,5 @@ mod sight;
 mod taps;
 mod urpf;
 mod vlan;
+mod vpn;
 mod vxlan;

@@ -419,6 +419,18 @@ fn what_gets_labels_is_cut_for_them() {
     // What is no IP cannot be cut.
     let frame = [&udp(9, 0)[..12], &[0x88, 0x47], &stack(&[(100, 0, 9)]), &[0; 1000]].concat();
     router.assert_dropped(&frame, DropReason::FrameTooLong);
+    // Nor what only looks like IP: a frame of a pseudowire, from whose first octet on all is a station's address; a packet whose
+    // header is not sound. One that is sound is cut.
+    let mut station = build::udp4(&Ends { ttl: 9, ..through("192.168.9.9") }, &[3; 1000]);
+    station[14..26].copy_from_slice(&[0x45, 0, 0x5e, 1, 2, 3, 0x02, 0, 0x5e, 4, 5, 6]);
+    router.assert_dropped(&under(&station, &[(100, 0, 9), (77, 0, 9)]), DropReason::FrameTooLong);
+    let mut unsound = over.clone();
+    alter(&mut unsound, |header| header.set_dont_fragment(false));
+    assert_eq!(router.send(WEST, &under(&unsound, &[(100, 0, 9), (77, 0, 9)])).len(), 2);
+    unsound[24] ^= 1;
+    router.assert_dropped(&under(&unsound, &[(100, 0, 9), (77, 0, 9)]), DropReason::FrameTooLong);
+    unsound[14] = 0x65;
+    router.assert_dropped(&under(&unsound, &[(100, 0, 9), (77, 0, 9)]), DropReason::FrameTooLong);
 }
 
 #[test]

@@ -222,6 +222,16 @@ fn what_is_behind_the_datagram_is_not_the_frames() {
     packet.extend([0xee; 9]);
     alter(&mut packet, |header| header.set_total_len(header.total_len() + 5));
     assert_eq!(router.send_one(WEST, &packet), (PORT4, frame));
+    // Over several chunks, the last of which nothing is left of.
+    let frame = inner(1, 300);
+    let mut packet = from_far(&frame);
+    packet.extend([0xee; 200]);
+    alter(&mut packet, |header| header.set_total_len(header.total_len() + 200));
+    for most in [120, 150, 400] {
+        let mut vector = weir_buf::Vector::default();
+        vector.push(router.packet_cut(&packet, most));
+        assert_eq!(router.send_vector(WEST, &mut vector), [(PORT4, frame.clone())], "{most}");
+    }
 }
 
 #[test]
