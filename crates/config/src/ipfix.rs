@@ -211,8 +211,11 @@ pub struct IpfixTls {
 /// The sets that are always there.
 pub const RECORD_SETS: [&str; 4] = ["5-tuple", "l2", "router", "mpls"];
 
-/// What the meter measures: IANA's name, octets in a record, and whether records of IPv4, IPv6 and L2 flows have it.
-pub const ELEMENTS: &[(&str, u16, [bool; 3])] = &[
+/// Which records have an element: of IPv4, IPv6, frames, and IPv4 whose next hop is one of IPv6 (RFC 8950).
+type Shapes = [bool; 4];
+
+/// What the meter measures: IANA's name, octets in a record, and which records have it.
+pub const ELEMENTS: &[(&str, u16, Shapes)] = &[
     ("octetDeltaCount", 8, ALL),
     ("packetDeltaCount", 8, ALL),
     ("protocolIdentifier", 1, IP),
@@ -245,8 +248,8 @@ pub const ELEMENTS: &[(&str, u16, [bool; 3])] = &[
     ("vlanId", 2, ALL),
     ("ipVersion", 1, IP),
     ("flowDirection", 1, ALL),
-    ("ipNextHopIPv6Address", 16, V6),
-    ("bgpNextHopIPv6Address", 16, V6),
+    ("ipNextHopIPv6Address", 16, V6_HOP),
+    ("bgpNextHopIPv6Address", 16, V6_HOP),
     ("mplsTopLabelStackSection", 3, ALL),
     ("mplsLabelStackSection2", 3, ALL),
     ("mplsLabelStackSection3", 3, ALL),
@@ -270,11 +273,12 @@ pub const ELEMENTS: &[(&str, u16, [bool; 3])] = &[
     ("selectorId", 8, ALL),
 ];
 
-const V4: [bool; 3] = [true, false, false];
-const V6: [bool; 3] = [false, true, false];
-const L2: [bool; 3] = [false, false, true];
-const IP: [bool; 3] = [true, true, false];
-const ALL: [bool; 3] = [true; 3];
+const V4: Shapes = [true, false, false, true];
+const V6: Shapes = [false, true, false, false];
+const V6_HOP: Shapes = [false, true, false, true];
+const L2: Shapes = [false, false, true, false];
+const IP: Shapes = [true, true, false, true];
+const ALL: Shapes = [true; 4];
 
 /// What a record set can be made of: sets, then elements.
 pub(crate) const PARTS: &[&str] = &{
@@ -432,8 +436,8 @@ impl Ipfix {
         elements.sort_unstable();
         elements.dedup();
         let (mut template, mut record) = (0, 0);
-        for kind in 0..3 {
-            let here = |element: &str| ELEMENTS.iter().find(|(name, _, kinds)| *name == element && kinds[kind]);
+        for shape in 0..4 {
+            let here = |element: &str| ELEMENTS.iter().find(|(name, _, shapes)| *name == element && shapes[shape]);
             let octets = elements.iter().filter_map(|element| here(element)).map(|(_, octets, _)| u32::from(*octets));
             let (count, sum) = octets.fold((0, 0), |(count, sum), octets| (count + 1, sum + octets));
             // RFC 7011, 3.1 to 3.4: message header 16, set header 4, template header 4, 4 for each field.

@@ -12,7 +12,7 @@ use weir_api::{ApiError, FlowEntry, FlowLoad, FlowMeasure, FlowQuery, FlowWorker
 use weir_config::{IpfixTransport, IpfixVersion};
 use weir_flowfmt::ipfix::Version;
 use weir_flowfmt::ipfix::elements::by_number;
-use weir_telemetry::exporter::fields::{KINDS, Plan};
+use weir_telemetry::exporter::fields::{Plan, SHAPES, Shape};
 use weir_telemetry::exporter::{Knows, Load, RecordSet};
 use weir_telemetry::flows::key::Kind;
 use weir_telemetry::flows::record::MPLS;
@@ -100,17 +100,18 @@ impl Control {
         let mut templates = Vec::new();
         for (number, (name, parts)) in self.ipfix.sets().iter().enumerate() {
             let Ok(set) = RecordSet::new(parts.iter().map(String::as_str)) else { continue };
-            let plan = Plan::new(&set, Version::Ipfix, 256 + 3 * number as u16);
-            for kind in KINDS {
-                let Some(template) = plan.template(kind) else { continue };
+            let plan = Plan::new(&set, Version::Ipfix, number as u8);
+            for shape in SHAPES {
+                let Some(template) = plan.template(shape) else { continue };
                 let name_of = |number: u16| by_number(number).map_or_else(|| number.to_string(), |element| element.name.to_owned());
                 templates.push(weir_api::IpfixTemplate {
                     id: template.id,
                     records: name.clone(),
-                    kind: match kind {
-                        Kind::Ip4 => "ipv4",
-                        Kind::Ip6 => "ipv6",
-                        Kind::L2 => "l2",
+                    kind: match shape {
+                        Shape::Ip4 => "ipv4",
+                        Shape::Ip6 => "ipv6",
+                        Shape::L2 => "l2",
+                        Shape::Ip4ByIp6 => "ipv4-by-ipv6",
                     }
                     .to_owned(),
                     octets: template.fixed().unwrap_or(0) as u32,

@@ -27,11 +27,12 @@ fn config_with(port: u16, routes: &str, ipfix: &str) -> Config {
         "
 interfaces:
   xe0: {{device: {{driver: generator, streams: [{streams}]}}, addresses: [10.0.0.1/24]}}
-  xe1: {{device: {{driver: 'null'}}, addresses: [10.1.0.1/24]}}
+  xe1: {{device: {{driver: 'null'}}, addresses: [10.1.0.1/24, '2001:db8:1::1/64']}}
 loopbacks: {{loop0: {{addresses: [192.0.2.255/32]}}}}
 neighbors:
 - {{interface: xe0, address: 10.0.0.2, mac: 02:00:00:00:00:02}}
 - {{interface: xe1, address: 10.1.0.2, mac: 02:00:00:00:01:02}}
+- {{interface: xe1, address: 'fe80::2', mac: 02:00:00:00:01:03}}
 routes: [{routes}]
 ipfix: {{flows: 1024, {ipfix}, collectors: [{{address: 127.0.0.1, port: {port}}}]}}
 "
@@ -124,6 +125,21 @@ fn the_next_hop_of_a_recursive_route_is_told() {
     // By the same neighbour for one or the other: nobody knows for which.
     assert_eq!(hops("203.0.113.1", 64), ["10.1.0.2", "0.0.0.0"]);
     assert_eq!(hops("192.0.2.255", 195), ["0.0.0.0", "0.0.0.0"]);
+}
+
+/// RFC 8950: IPv4 that goes to a neighbour of IPv6.
+#[test]
+fn the_next_hop_of_ip4_may_be_one_of_ip6() {
+    let heard = Heard::new();
+    let routes = "{prefix: 198.51.0.0/16, via: [{next-hop: 'fe80::2', interface: xe1}]}, {prefix: 203.0.113.0/24, via: 10.1.0.2}";
+    let wanted = config_with(heard.port(), routes, "interfaces: {xe0: {records: router}}");
+    let (heard, _, indexes) = run_with(&wanted, heard);
+    for (destination, next_hop) in [("198.51.100.7", "fe80::2"), ("203.0.113.1", "10.1.0.2")] {
+        let flow = heard.told.get(&(destination.to_owned(), 0, 64)).unwrap_or_else(|| panic!("{:?}", heard.told));
+        let hops = [flow.next_hop, flow.bgp_next_hop].map(|hop| hop.unwrap());
+        assert_eq!((flow.output, hops[0].to_string(), hops[1].is_unspecified()), (indexes["xe1"], next_hop.to_owned(), true));
+        assert_eq!(flow.source_address().to_string(), "10.0.0.2");
+    }
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! From a flow's record to the octets of a template's fields.
 //!
-//! A record set is a list of IANA's elements, or one of the named ones. Each kind of flow has its own template of it:
-//! what makes no sense for the kind (an IPv4 address for IPv6) is left out. [`Plan`] is what is worked out once;
-//! writing a record is then one walk over its fields.
+//! A record set is a list of IANA's elements, or one of the named ones. Each shape of flow has its own template of it:
+//! what makes no sense for the shape (an IPv4 address for IPv6) is left out. Shapes are the kinds of flows, and IPv4 that is routed
+//! by IPv6 next hops (RFC 8950), which has room for both. [`Plan`] is what is worked out once; writing a record is then one
+//! walk over its fields.
 
 use weir_flowfmt::ipfix::elements::{by_name, by_number};
 use weir_flowfmt::ipfix::template::{Field, REVERSE, Space, Template};
@@ -10,19 +11,52 @@ use weir_flowfmt::ipfix::{FIRST_DATA_SET, Version};
 
 use super::options::SELECTOR;
 use crate::flows::FlowRecord;
-use crate::flows::key::{Kind, Parts};
+use crate::flows::key::{Kind, MOST_SETS, Parts};
 use crate::flows::record::MPLS;
 
-/// The kinds, in the order of their templates.
-pub const KINDS: [Kind; 3] = [Kind::Ip4, Kind::Ip6, Kind::L2];
+/// What a flow's record looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// IPv4, next hops too.
+    Ip4,
+    /// IPv6.
+    Ip6,
+    /// Frames.
+    L2,
+    /// IPv4 with a next hop of IPv6 (RFC 8950).
+    Ip4ByIp6,
+}
 
-const V4: u8 = 1;
-const V6: u8 = 2;
-const L2: u8 = 4;
+/// The shapes, in the order of their templates.
+pub const SHAPES: [Shape; 4] = [Shape::Ip4, Shape::Ip6, Shape::L2, Shape::Ip4ByIp6];
+
+const V4: u8 = IP4 | BY6;
+const V6: u8 = IP6;
+const V6_HOP: u8 = IP6 | BY6;
 const IP: u8 = V4 | V6;
 const ALL: u8 = IP | L2;
 
-/// What can be exported: element, octets, and the kinds of flows that have it.
+const IP4: u8 = Shape::Ip4.bit();
+const IP6: u8 = Shape::Ip6.bit();
+const L2: u8 = Shape::L2.bit();
+const BY6: u8 = Shape::Ip4ByIp6.bit();
+
+impl Shape {
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    fn of(record: &FlowRecord, parts: &Parts) -> Shape {
+        match parts.kind {
+            Kind::Ip6 => Shape::Ip6,
+            Kind::L2 => Shape::L2,
+            Kind::Ip4 if [record.facts.next_hop, record.facts.bgp_next_hop].iter().any(|hop| four(hop).is_none()) => Shape::Ip4ByIp6,
+            Kind::Ip4 => Shape::Ip4,
+        }
+    }
+}
+
+/// What can be exported: element, octets, and the shapes of flows that have it.
 const FIELDS: [(u16, u16, u8); 55] = [
     (1, 8, ALL),
     (2, 8, ALL),
@@ -56,8 +90,8 @@ const FIELDS: [(u16, u16, u8); 55] = [
     (58, 2, ALL),
     (60, 1, IP),
     (61, 1, ALL),
-    (62, 16, V6),
-    (63, 16, V6),
+    (62, 16, V6_HOP),
+    (63, 16, V6_HOP),
     (70, 3, ALL),
     (71, 3, ALL),
     (72, 3, ALL),
@@ -147,10 +181,10 @@ impl RecordSet {
         FIELDS.iter().map(|(number, ..)| *number)
     }
 
-    /// Octets of an IPFIX record of each of [`KINDS`]; `None` if the set has no field for the kind.
+    /// Octets of an IPFIX record of each of [`SHAPES`]; `None` if the set has no field for it.
     #[must_use]
-    pub fn lengths(&self) -> [Option<u16>; 3] {
-        KINDS.map(|kind| self.fields(kind, Version::Ipfix).map(|field| field.length).reduce(|sum, length| sum + length))
+    pub fn lengths(&self) -> [Option<u16>; SHAPES.len()] {
+        SHAPES.map(|shape| self.fields(shape, Version::Ipfix).map(|field| field.length).reduce(|sum, length| sum + length))
     }
 
     /// IANA's numbers of its elements.
@@ -162,15 +196,13 @@ impl RecordSet {
     /// Octets of the longest template with its set's header: what a message must have room for.
     #[must_use]
     pub fn longest_template(&self) -> usize {
-        KINDS.iter().map(|kind| 8 + 4 * self.fields(*kind, Version::Ipfix).count()).max().unwrap_or(0)
+        SHAPES.iter().map(|shape| 8 + 4 * self.fields(*shape, Version::Ipfix).count()).max().unwrap_or(0)
     }
 
-    fn fields(&self, kind: Kind, version: Version) -> impl Iterator<Item = Field> {
-        let bit = match kind {
-            Kind::Ip4 => V4,
-            Kind::Ip6 => V6,
-            Kind::L2 => L2,
-        };
+    fn fields(&self, shape: Shape, version: Version) -> impl Iterator<Item = Field> {
+        // Without a place for next hops of IPv6 it is as any other of IPv4.
+        let none = shape == Shape::Ip4ByIp6 && !self.0.iter().any(|element| matches!(element, 62 | 63));
+        let bit = if none { 0 } else { shape.bit() };
         self.0.iter().filter_map(move |element| {
             // Version 9 tells times by its uptime (RFC 3954, 8).
             let element = match (version, element) {
@@ -178,7 +210,7 @@ impl RecordSet {
                 (Version::NetFlow9, 153) => 21,
                 (_, element) => *element,
             };
-            let (number, length, _) = FIELDS.iter().find(|(number, _, kinds)| *number == element && kinds & bit != 0)?;
+            let (number, length, _) = FIELDS.iter().find(|(number, _, shapes)| *number == element && shapes & bit != 0)?;
             Some(Field::iana(*number, *length))
         })
     }
@@ -226,9 +258,9 @@ impl Epoch {
 /// A record set worked out for one version: its templates.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    templates: [Template; 3],
+    templates: [Template; SHAPES.len()],
     /// The same with what the other direction tells behind it (RFC 5103).
-    both: [Template; 3],
+    both: [Template; SHAPES.len()],
 }
 
 /// Numbers of templates of both directions are so much higher.
@@ -239,15 +271,15 @@ const REVERSED: [u16; 18] = [1, 2, 6, 21, 22, 25, 26, 52, 53, 89, 136, 152, 153,
 const DIRECTION: Field = Field::iana(239, 1);
 
 impl Plan {
-    /// Templates with numbers from `first` on, at least 256 and at most 500.
+    /// The templates of a record set by its number.
     #[must_use]
-    pub fn new(set: &RecordSet, version: Version, first: u16) -> Plan {
-        let first = first.max(FIRST_DATA_SET);
-        let fields = |place: usize| set.fields(KINDS[place], version).collect::<Vec<_>>();
-        let template = |place: usize| Template::data(first.saturating_add(place as u16), fields(place));
-        let both = |place: usize| {
-            let mut all = fields(place);
-            if version == Version::Ipfix && !all.is_empty() && KINDS[place] != Kind::L2 {
+    pub fn new(set: &RecordSet, version: Version, number: u8) -> Plan {
+        let first = FIRST_DATA_SET + SHAPES.len() as u16 * u16::from(number % MOST_SETS as u8);
+        let fields = |shape: Shape| set.fields(shape, version).collect::<Vec<_>>();
+        let template = |shape: Shape| Template::data(first + shape as u16, fields(shape));
+        let both = |shape: Shape| {
+            let mut all = fields(shape);
+            if version == Version::Ipfix && !all.is_empty() && shape != Shape::L2 {
                 let reversed = |field: &&Field| REVERSED.contains(&field.number);
                 let reverse: Vec<Field> =
                     all.iter().filter(reversed).map(|field| Field { space: Space::Enterprise(REVERSE), ..*field }).collect();
@@ -256,9 +288,9 @@ impl Plan {
             } else {
                 all.clear();
             }
-            Template::data((first + BOTH).saturating_add(place as u16), all)
+            Template::data(first + BOTH + shape as u16, all)
         };
-        Plan { templates: [template(0), template(1), template(2)], both: [both(0), both(1), both(2)] }
+        Plan { templates: SHAPES.map(template), both: SHAPES.map(both) }
     }
 
     /// The templates that have any field; those of both directions, too, if there will be such records.
@@ -267,11 +299,10 @@ impl Plan {
         self.templates.iter().chain(both).filter(|template| !template.fields.is_empty())
     }
 
-    /// The template of this kind of flow, if the set has a field for it.
+    /// The template of flows of this shape, if the set has a field for it.
     #[must_use]
-    pub fn template(&self, kind: Kind) -> Option<&Template> {
-        let place = KINDS.iter().position(|other| *other == kind)?;
-        self.templates.get(place).filter(|template| !template.fields.is_empty())
+    pub fn template(&self, shape: Shape) -> Option<&Template> {
+        self.templates.get(shape as usize).filter(|template| !template.fields.is_empty())
     }
 
     /// Which fields tell flows apart: `flowKeyIndicator` (173), a bit for each of the first 64 fields.
@@ -288,7 +319,8 @@ impl Plan {
     /// Writes a record; the number of its template, if there is one for its kind.
     pub fn write(&self, record: &FlowRecord, epoch: &Epoch, octets: &mut Vec<u8>) -> Option<u16> {
         let parts = record.key.parts();
-        let template = self.template(parts.kind)?;
+        let shape = Shape::of(record, &parts);
+        let template = self.template(shape).or_else(|| self.template(Shape::Ip4).filter(|_| shape == Shape::Ip4ByIp6))?;
         octets.clear();
         for field in &template.fields {
             write_field(field.number, record, &parts, epoch, octets);
@@ -299,8 +331,10 @@ impl Plan {
     /// Writes a record of both directions; `None` where there is no template for such.
     pub fn write_both(&self, forward: &FlowRecord, reverse: &FlowRecord, epoch: &Epoch, octets: &mut Vec<u8>) -> Option<u16> {
         let (parts, back) = (forward.key.parts(), reverse.key.parts());
-        let place = KINDS.iter().position(|other| *other == parts.kind)?;
-        let template = self.both.get(place).filter(|template| !template.fields.is_empty())?;
+        let of = |shape: Shape| self.both.get(shape as usize).filter(|template| !template.fields.is_empty());
+        // What is told of where it was routed is of the forward direction.
+        let shape = Shape::of(forward, &parts);
+        let template = of(shape).or_else(|| of(Shape::Ip4).filter(|_| shape == Shape::Ip4ByIp6))?;
         octets.clear();
         for field in &template.fields {
             match field.space {
@@ -313,12 +347,17 @@ impl Plan {
     }
 }
 
-/// An address of IPv4; 0 where it is one of IPv6 (RFC 8950), for which records of IPv4 have no place.
-fn four(address: &[u8; 16]) -> [u8; 4] {
+/// An address of IPv4, if it is one.
+fn four(address: &[u8; 16]) -> Option<[u8; 4]> {
     match address {
-        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last @ ..] => *last,
-        _ => [0; 4],
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last @ ..] => Some(*last),
+        _ => None,
     }
+}
+
+/// An address of IPv6: that of a flow of IPv6, or one that is none of IPv4.
+fn six(address: &[u8; 16], parts: &Parts) -> [u8; 16] {
+    if parts.kind == Kind::Ip4 && four(address).is_some() { [0; 16] } else { *address }
 }
 
 fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, to: &mut Vec<u8>) {
@@ -339,8 +378,8 @@ fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, 
         12 => to.extend(&parts.destination[12..]),
         13 | 30 => to.push(facts.destination_prefix),
         14 => to.extend(parts.output.to_be_bytes()),
-        15 => to.extend(four(&facts.next_hop)),
-        18 => to.extend(four(&facts.bgp_next_hop)),
+        15 => to.extend(four(&facts.next_hop).unwrap_or_default()),
+        18 => to.extend(four(&facts.bgp_next_hop).unwrap_or_default()),
         21 => to.extend(epoch.uptime(sums.last).to_be_bytes()),
         22 => to.extend(epoch.uptime(sums.first).to_be_bytes()),
         25 => to.extend(u64::from(sums.shortest).to_be_bytes()),
@@ -356,8 +395,8 @@ fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, 
         58 | 243 => to.extend(parts.vlan.to_be_bytes()),
         60 => to.push(parts.kind as u8),
         61 => to.push(parts.egress.into()),
-        62 => to.extend(facts.next_hop),
-        63 => to.extend(facts.bgp_next_hop),
+        62 => to.extend(six(&facts.next_hop, parts)),
+        63 => to.extend(six(&facts.bgp_next_hop, parts)),
         70 => to.extend(&if parts.label & MPLS == 0 { [0; 4] } else { (parts.label & 0x00ff_ffff).to_be_bytes() }[1..]),
         71..=74 => to.extend(&facts.labels.get(usize::from(element - 71)).copied().unwrap_or(0).to_be_bytes()[1..]),
         80 => to.extend(facts.destination_mac_of(parts)),
@@ -389,18 +428,24 @@ mod tests {
         for version in [Version::Ipfix, Version::NetFlow9] {
             let every: Vec<&str> = FIELDS.iter().map(|(number, ..)| by_number(*number).unwrap().name).collect();
             let set = RecordSet::new(every).unwrap();
-            let plan = Plan::new(&set, version, 300);
-            for kind in KINDS {
+            let plan = Plan::new(&set, version, 3);
+            for shape in SHAPES {
+                let kind = match shape {
+                    Shape::Ip4 | Shape::Ip4ByIp6 => Kind::Ip4,
+                    Shape::Ip6 => Kind::Ip6,
+                    Shape::L2 => Kind::L2,
+                };
                 let key = crate::flows::Key::new(&Parts { kind, ..Parts::default() });
-                let record = FlowRecord { key, ..FlowRecord::default() };
+                let mut record = FlowRecord { key, ..FlowRecord::default() };
+                record.facts.next_hop = if shape == Shape::Ip4ByIp6 { [0xfe; 16] } else { [0; 16] };
                 let mut octets = Vec::new();
                 let id = plan.write(&record, &Epoch::default(), &mut octets).unwrap();
-                let template = plan.template(kind).unwrap();
-                assert_eq!((template.id, template.fixed()), (id, Some(octets.len())), "{kind:?}");
+                let template = plan.template(shape).unwrap();
+                assert_eq!((template.id, template.fixed()), (id, Some(octets.len())), "{shape:?}");
                 let both = plan.write_both(&record, &record, &Epoch::default(), &mut octets);
                 let template = plan.templates(true).find(|template| Some(template.id) == both);
-                assert_eq!(both.is_some(), version == Version::Ipfix && kind != Kind::L2);
-                assert!(template.is_none_or(|template| template.fixed() == Some(octets.len())), "{kind:?}");
+                assert_eq!(both.is_some(), version == Version::Ipfix && shape != Shape::L2);
+                assert!(template.is_none_or(|template| template.fixed() == Some(octets.len())), "{shape:?}");
             }
         }
     }
@@ -416,8 +461,30 @@ mod tests {
         assert_eq!(RecordSet::new(["httpStatusCode"]), Err(FieldError::NotMeasured("httpStatusCode".into())));
         assert_eq!(RecordSet::new([]), Err(FieldError::Empty));
         // A set of L2 has nothing but addresses of L2 for IPv4.
-        let plan = Plan::new(&RecordSet::new(["sourceIPv4Address"]).unwrap(), Version::Ipfix, 256);
-        assert!(plan.template(Kind::Ip6).is_none() && plan.templates(false).count() == 1);
+        let plan = Plan::new(&RecordSet::new(["sourceIPv4Address"]).unwrap(), Version::Ipfix, 0);
+        assert!(plan.template(Shape::Ip6).is_none() && plan.templates(false).count() == 1);
+    }
+
+    /// RFC 8950: IPv4 whose next hop, or BGP's, is one of IPv6. What is of the other family is zero.
+    #[test]
+    fn next_hops_of_either_family_are_told() {
+        let set =
+            RecordSet::new(["ipNextHopIPv4Address", "ipNextHopIPv6Address", "bgpNextHopIPv4Address", "bgpNextHopIPv6Address"]).unwrap();
+        let (plan, six) = (Plan::new(&set, Version::Ipfix, 0), [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
+        let four = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 192, 0, 2, 1];
+        let written = |plan: &Plan, next_hop, bgp_next_hop| {
+            let mut record =
+                FlowRecord { key: crate::flows::Key::new(&Parts { kind: Kind::Ip4, ..Parts::default() }), ..FlowRecord::default() };
+            (record.facts.next_hop, record.facts.bgp_next_hop) = (next_hop, bgp_next_hop);
+            let mut octets = Vec::new();
+            (plan.write(&record, &Epoch::default(), &mut octets), octets)
+        };
+        assert_eq!(written(&plan, four, [0; 16]), (Some(256), [&four[12..], &[0; 4]].concat()));
+        assert_eq!(written(&plan, six, four), (Some(259), [&[0; 4], &six[..], &four[12..], &[0; 16]].concat()));
+        assert_eq!(written(&plan, four, six), (Some(259), [&four[12..], &[0; 16], &[0; 4], &six[..]].concat()));
+        // A set without a place for it.
+        let plan = Plan::new(&RecordSet::new(["ipNextHopIPv4Address"]).unwrap(), Version::Ipfix, 0);
+        assert_eq!(written(&plan, six, [0; 16]), (Some(256), vec![0; 4]));
     }
 
     #[test]

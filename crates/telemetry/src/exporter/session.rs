@@ -285,12 +285,12 @@ impl Session {
     }
 }
 
-/// What its record sets look like. Each has three templates, whose numbers follow from that of the set.
+/// What its record sets look like.
 fn plans(config: &CollectorConfig) -> Vec<Option<Plan>> {
     let mut plans = vec![None; MOST_SETS];
     for (number, set) in &config.records.0 {
         if let Some(place) = plans.get_mut(usize::from(*number)) {
-            *place = Some(Plan::new(set, config.version, 256 + 3 * u16::from(*number)));
+            *place = Some(Plan::new(set, config.version, *number));
         }
     }
     plans
