@@ -14,7 +14,7 @@ use weir_port::interface::InterfaceCounters;
 use weir_port::{LinkState, Port, QueuePair};
 use weir_wire::MacAddr;
 
-use crate::control::{Attached, Control, Peer};
+use crate::control::{Arriving, Attached, Control, Peer};
 use crate::filters::Bindings;
 use crate::neighbors::Place;
 use crate::ports;
@@ -92,6 +92,8 @@ impl Control {
         ipfix.name_tables(vrf_places);
         ipfix.number(config, index_of);
         self.settle()?;
+        // Nothing comes in before there is all that it needs.
+        self.begin_receiving(|_| true);
         self.indexes.keep();
         Ok(())
     }
@@ -321,7 +323,7 @@ impl Control {
         self.hand_out(name, queues, wanted);
     }
 
-    /// Hands a port's queues to workers.
+    /// Hands a port's queues to workers; its receive queues with [`Control::begin_receiving`].
     fn hand_out(&mut self, name: &str, queues: Vec<QueuePair>, wanted: &[u16]) {
         let count = self.workers.len().max(1);
         let Some(attached) = self.interfaces.get_mut(name) else { return };
@@ -346,8 +348,8 @@ impl Control {
                 }
                 None => {}
             }
-            if let Some(rx) = queue.rx {
-                handle.tell(Command::AddRx { interface: index, number, queue: rx });
+            if let Some(queue) = queue.rx {
+                self.arriving.push(Arriving { worker, interface: index, number, queue });
             }
         }
         attached.tx_queues = owners.len();
@@ -361,6 +363,19 @@ impl Control {
         });
     }
 
+    /// Hands the receive queues out that wait for it, those of the interfaces that `of` says.
+    pub(crate) fn begin_receiving(&mut self, of: impl Fn(u32) -> bool) {
+        let (now, later) = std::mem::take(&mut self.arriving).into_iter().partition(|it| of(it.interface));
+        self.arriving = later;
+        let now: Vec<Arriving> = now;
+        for Arriving { worker, interface, number, queue } in now {
+            if let Some(handle) = self.workers.get_mut(worker) {
+                handle.tell(Command::AddRx { interface, number, queue });
+                handle.sync();
+            }
+        }
+    }
+
     /// Takes a port's queues back from the workers.
     fn take_back(&mut self, attached: &mut Attached) -> Vec<QueuePair> {
         let interface = attached.index;
@@ -370,7 +385,9 @@ impl Control {
             worker.tell(Command::Remove { interface });
         }
         let spare = attached.spare.drain(..).map(|(number, queue)| Returned::Tx(number, queue));
-        let mut returned: Vec<Returned> = spare.collect();
+        let (here, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.arriving).into_iter().partition(|it| it.interface == interface);
+        self.arriving = others;
+        let mut returned: Vec<Returned> = spare.chain(here.into_iter().map(|it| Returned::Rx(it.number, it.queue))).collect();
         for worker in &mut self.workers {
             worker.sync();
             returned.extend(std::iter::from_fn(|| worker.returned.pop()));
@@ -416,6 +433,7 @@ impl Control {
         };
         self.refresh(name);
         let index = self.index_of(name);
+        self.begin_receiving(|interface| interface == index);
         self.refresh_adjacencies(index);
         let up = self.interfaces.get(name).is_some_and(|attached| attached.link.up);
         self.set_paths_up(index, up);
@@ -427,10 +445,14 @@ impl Control {
     fn place_again(&mut self, name: &str) -> Result<(), String> {
         let Some(wanted) = self.config.interfaces.get(name).map(|wanted| wanted.rx_queue_workers.clone()) else { return Ok(()) };
         let Some(mut attached) = self.interfaces.remove(name) else { return Ok(()) };
+        let index = attached.index;
+        let is_new = self.arriving.iter().any(|it| it.interface == index);
         let queues = self.take_back(&mut attached);
         self.interfaces.insert(name.to_owned(), attached);
         self.hand_out(name, queues, &wanted);
         self.refresh(name);
+        // One that receives goes on with it at once.
+        self.begin_receiving(|interface| interface == index && !is_new);
         Ok(())
     }
 

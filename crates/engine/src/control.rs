@@ -17,7 +17,7 @@ use weir_memif::MemifWatch;
 use weir_nodes::{Entry, Event, Tables, hold_key};
 use weir_port::interface::{Feature, Features, Input, Interface, InterfaceCounters, Kind, Output, ReversePath};
 use weir_port::vxlan::Vxlan;
-use weir_port::{LinkState, Port, TxQueue};
+use weir_port::{LinkState, Port, RxQueue, TxQueue};
 use weir_ring::qsbr::{Domain, Published};
 use weir_wire::{MacAddr, ipv6};
 
@@ -99,6 +99,14 @@ pub(crate) struct Attached {
     pub(crate) bindings: Bindings,
 }
 
+/// A receive queue whose worker gets it when everything is in place that its packets need.
+pub(crate) struct Arriving {
+    pub(crate) worker: usize,
+    pub(crate) interface: u32,
+    pub(crate) number: usize,
+    pub(crate) queue: Box<dyn RxQueue>,
+}
+
 /// The adjacencies of routes that lead nowhere.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nowhere {
@@ -146,6 +154,8 @@ pub(crate) struct Control {
     pub(crate) lookup_ends: BTreeMap<u32, u32>,
     /// Pseudowires that have their labels, by the names of their interfaces.
     pub(crate) pseudowires: BTreeMap<String, LivePseudowire>,
+    /// Receive queues that no worker has yet.
+    pub(crate) arriving: Vec<Arriving>,
     /// Interfaces that are out of the master tables and closed once workers do not see them.
     pub(crate) leaving: Vec<Attached>,
     pub(crate) nowhere: Nowhere,

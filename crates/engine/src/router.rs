@@ -455,6 +455,7 @@ fn make_control(
         waiting_labels: Vec::new(),
         lookup_ends: BTreeMap::new(),
         pseudowires: BTreeMap::new(),
+        arriving: Vec::new(),
         leaving: Vec::new(),
         nowhere,
         recursion: Recursion::default(),

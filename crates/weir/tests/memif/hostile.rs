@@ -42,7 +42,7 @@ fn router(folder: &Folder, role: &str) -> (Weir, SocketAddrUnix) {
 fn others_go_on(weir: &Weir) {
     let before = weir.packets("out").1;
     wait_for("the other ports go on", || weir.packets("out").1 > before + 200);
-    weir.made_too_early();
+    weir.assert_nothing_dropped();
 }
 
 /// The peer was parted from for this reason, which is told to it, to people and to programs.

@@ -137,15 +137,11 @@ impl Weir {
         self.show("totals")["drops"].clone()
     }
 
-    /// Packets dropped because a generator was there a moment before its interface was up; panics when
-    /// there are others.
+    /// Panics when a packet was dropped.
     #[track_caller]
-    pub(crate) fn made_too_early(&self) -> u64 {
+    pub(crate) fn assert_nothing_dropped(&self) {
         let drops = self.drops();
-        let mut reasons = drops.as_object().unwrap().clone();
-        let early = reasons.remove("interface-down").and_then(|count| count.as_u64()).unwrap_or(0);
-        assert!(reasons.is_empty(), "{drops}");
-        early
+        assert!(drops.as_object().unwrap().is_empty(), "{drops}");
     }
 
     /// Buffers that are not free.
