@@ -337,6 +337,7 @@ impl Dice {
                 mtu: if mtu.is_multiple_of(2) { 1500 } else { 9000 },
                 vrf: self.vrf(text / 3),
                 addresses: (0..addresses % 3).filter_map(address).collect(),
+                router_advertisements: (text % 4 == 0).then(RouterAdvertisements::default),
                 ..Interface::default()
             };
             config.interfaces.insert(format!("loop{index}"), loopback);
@@ -492,6 +493,7 @@ impl Dice {
                     .into_iter()
                     .collect(),
                 vrf: self.vrf(mtu / 2),
+                router_advertisements: (mtu % 5 == 0).then(|| RouterAdvertisements { other: true, ..RouterAdvertisements::default() }),
                 acl: Binding { input: lists.get(usize::from(tags % 5)).cloned().into_iter().collect(), output: Vec::new() },
                 device: Some(Device::SubInterface(sub)),
                 ..Interface::default()

@@ -303,6 +303,7 @@ fn sub_interface(node: &Node<'_>, parent: &str, id: &str, mtu: u16, addresses: &
         mpls: truth(node, "mpls").unwrap_or_default(),
         acl: node.value("acl").map(binding).unwrap_or_default(),
         urpf: word(node, "urpf"),
+        router_advertisements: node.value("router-advertisements").map(router_advertisements),
         addresses: own_addresses(node, SUB_INTERFACES, &name, addresses),
         device: Some(Device::SubInterface(SubInterface { parent: parent.to_owned(), id, encapsulation, tag_rewrite })),
         ..Interface::default()
@@ -317,6 +318,7 @@ fn loopback(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> In
         vrf: text(node, "vrf"),
         mpls: truth(node, "mpls").unwrap_or_default(),
         addresses: own_addresses(node, "loopbacks", name, addresses),
+        router_advertisements: node.value("router-advertisements").map(router_advertisements),
         ..Interface::default()
     };
     loopback.mtu = number(node, "mtu").unwrap_or(loopback.mtu);

@@ -17,7 +17,7 @@ use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::ipfix::Ipfix;
 use crate::keys::Names;
-use crate::model::{AdminState, Config, Interface, NeighborKey, RouteKey, Urpf, Via, Vrf, is_false};
+use crate::model::{AdminState, Config, Interface, NeighborKey, RouteKey, RouterAdvertisements, Urpf, Via, Vrf, is_false};
 use crate::mpls::Mpls;
 use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
@@ -131,23 +131,55 @@ struct Sub {
     tag_rewrite: Option<TagRewrite>,
     #[serde(default, skip_serializing_if = "is_false")]
     mpls: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    router_advertisements: Option<RouterAdvertisements>,
 }
 
 impl Sub {
     fn of(interface: Interface, sub: &SubInterface, parent_mtu: u16) -> Self {
-        let Interface { description, mtu, state, vrf, addresses, unnumbered, l2xc, acl, urpf, mpls, .. } = interface;
+        let Interface { description, mtu, state, vrf, addresses, unnumbered, l2xc, acl, urpf, mpls, router_advertisements, .. } = interface;
         let mtu = Some(mtu).filter(|mtu| *mtu != parent_mtu);
         let encapsulation = Some(sub.encapsulation).filter(|tags| *tags != Encapsulation::of_id(sub.id));
-        Self { description, mtu, state, encapsulation, vrf, addresses, unnumbered, l2xc, acl, urpf, mpls, tag_rewrite: sub.tag_rewrite }
+        let tag_rewrite = sub.tag_rewrite;
+        Self {
+            description,
+            mtu,
+            state,
+            encapsulation,
+            vrf,
+            addresses,
+            unnumbered,
+            l2xc,
+            acl,
+            urpf,
+            mpls,
+            tag_rewrite,
+            router_advertisements,
+        }
     }
 
     fn into_interface(self, parent: &str, id: u32, parent_mtu: u16) -> Interface {
-        let Self { description, mtu, state, encapsulation, vrf, addresses, unnumbered, l2xc, acl, urpf, mpls, tag_rewrite } = self;
+        let Self { description, mtu, state, encapsulation, vrf, addresses, unnumbered, l2xc, .. } = self;
+        let Self { acl, urpf, mpls, tag_rewrite, router_advertisements, .. } = self;
         let encapsulation = encapsulation.unwrap_or_else(|| Encapsulation::of_id(id));
         let tag_rewrite = tag_rewrite.filter(|rewrite| !rewrite.is_usual(&encapsulation));
         let device = Some(Device::SubInterface(SubInterface { parent: parent.to_owned(), id, encapsulation, tag_rewrite }));
         let mtu = mtu.unwrap_or(parent_mtu);
-        Interface { description, device, mtu, state, vrf, addresses, unnumbered, l2xc, acl, urpf, mpls, ..Interface::default() }
+        Interface {
+            description,
+            device,
+            mtu,
+            state,
+            vrf,
+            addresses,
+            unnumbered,
+            l2xc,
+            acl,
+            urpf,
+            mpls,
+            router_advertisements,
+            ..Interface::default()
+        }
     }
 }
 
@@ -167,6 +199,8 @@ struct Loopback {
     addresses: BTreeSet<IpNet>,
     #[serde(default, skip_serializing_if = "is_false")]
     mpls: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    router_advertisements: Option<RouterAdvertisements>,
 }
 
 fn usual_mtu() -> u16 {
@@ -298,8 +332,8 @@ impl Written {
     fn add(&mut self, name: String, interface: Interface) {
         match interface.device.clone() {
             Some(Device::Loopback) => {
-                let Interface { description, mac, mtu, vrf, addresses, mpls, .. } = interface;
-                self.loopbacks.insert(name, Loopback { description, mac, mtu, vrf, addresses, mpls });
+                let Interface { description, mac, mtu, vrf, addresses, mpls, router_advertisements, .. } = interface;
+                self.loopbacks.insert(name, Loopback { description, mac, mtu, vrf, addresses, mpls, router_advertisements });
             }
             Some(Device::Pseudowire) => {
                 let rest = Interface { device: None, ..interface };
@@ -403,9 +437,10 @@ impl From<Written> for Config {
             pseudowires.insert(name, pseudowire);
         }
         for (name, loopback) in loopbacks {
-            let Loopback { description, mac, mtu, vrf, addresses, mpls } = loopback;
+            let Loopback { description, mac, mtu, vrf, addresses, mpls, router_advertisements } = loopback;
             let device = Some(Device::Loopback);
-            interfaces.insert(name, Interface { description, device, mac, mtu, vrf, addresses, mpls, ..Interface::default() });
+            let rest = Interface::default();
+            interfaces.insert(name, Interface { description, device, mac, mtu, vrf, addresses, mpls, router_advertisements, ..rest });
         }
         for (parent, entries) in subs {
             let mtu = interfaces.get(&parent).map_or(usual_mtu(), |parent: &Interface| parent.mtu);

@@ -4,7 +4,8 @@
 //! are due. The first three of an interface come at most 16 seconds apart, later ones at an even choice between
 //! a third of the configured interval and all of it; who asks is answered to all, with at least three seconds
 //! between two. Part of the control thread. Interfaces whose link-local address is not yet known to be free
-//! wait for that.
+//! wait for that. One that ceases says so: a last advertisement of no lifetime tells hosts to look for another router
+//! (section 6.2.5), when the configuration takes it back, takes the interface down or away, and when the router stops.
 
 use std::collections::BTreeMap;
 
@@ -32,6 +33,8 @@ const MOST_PREFIXES: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Turn {
+    /// What was said last.
+    settings: RouterAdvertisements,
     /// When the next one is due.
     next: u64,
     last: Option<u64>,
@@ -45,23 +48,29 @@ struct Turn {
 pub(crate) struct Schedule(BTreeMap<u32, Turn>);
 
 impl Schedule {
-    /// These interfaces advertise, with these intervals in seconds. Returns those that are due, and plans their next.
-    pub(crate) fn due(&mut self, advertising: &BTreeMap<u32, u16>, now: u64) -> Vec<u32> {
+    /// These interfaces advertise. Returns those that are due, and plans their next.
+    pub(crate) fn due(&mut self, advertising: &BTreeMap<u32, RouterAdvertisements>, now: u64) -> Vec<u32> {
         self.0.retain(|interface, _| advertising.contains_key(interface));
         let mut due = Vec::new();
-        for (&interface, &interval) in advertising {
-            let first = || Turn { next: now, last: None, sent: 0, random: now ^ u64::from(interface) << 32 };
+        for (&interface, &settings) in advertising {
+            let first = || Turn { settings, next: now, last: None, sent: 0, random: now ^ u64::from(interface) << 32 };
             let turn = self.0.entry(interface).or_insert_with(first);
+            turn.settings = settings;
             if turn.next > now {
                 continue;
             }
             due.push(interface);
             (turn.last, turn.sent) = (Some(now), turn.sent.saturating_add(1));
-            let most = u64::from(interval) * SECOND;
+            let most = u64::from(settings.interval) * SECOND;
             let wait = most / 3 + turn.below(most - most / 3);
             turn.next = now + if turn.sent < INITIAL { wait.min(INITIAL_INTERVAL) } else { wait }.max(BETWEEN);
         }
         due
+    }
+
+    /// An interface advertises no more. What it said last, if it said anything.
+    fn cease(&mut self, interface: u32) -> Option<RouterAdvertisements> {
+        self.0.remove(&interface).filter(|turn| turn.sent > 0).map(|turn| turn.settings)
     }
 
     /// A host asks for routers.
@@ -122,26 +131,45 @@ impl Control {
             let (Some(settings), Some(attached)) = (wanted.router_advertisements, self.interfaces.get(name)) else { continue };
             let ready = self.tables.interface(attached.index).is_some_and(|it| it.can_send && it.link_local6().is_some());
             if ready {
-                advertising.insert(attached.index, settings.interval);
+                advertising.insert(attached.index, settings);
             }
         }
         for index in self.advertisements.due(&advertising, now) {
-            let packet = self.advertisement(index);
+            let wanted = self.name_of(index).and_then(|name| self.config.interfaces.get(name));
+            let Some((wanted, settings)) = wanted.and_then(|wanted| Some((wanted, wanted.router_advertisements?))) else { continue };
+            let packet = self.advertisement(index, &settings, &prefixes(wanted));
             self.send(index, packet);
         }
     }
 
-    fn advertisement(&self, index: u32) -> Option<Pkt> {
+    /// The last words of an interface, while it still can send: nobody shall take it for a default router from now on. Its
+    /// subnets stay what they are, and are not spoken of.
+    pub(crate) fn cease_advertising(&mut self, index: u32) {
+        let can_send = self.tables.interface(index).is_some_and(|interface| interface.can_send);
+        if let Some(settings) = self.advertisements.cease(index).filter(|settings| can_send && settings.lifetime > 0) {
+            let packet = self.advertisement(index, &RouterAdvertisements { lifetime: 0, ..settings }, &[]);
+            self.send(index, packet);
+            // By the tables that are in force.
+            self.workers.first_mut().map(|worker| worker.sync());
+        }
+    }
+
+    /// The router stops.
+    pub(crate) fn cease_all_advertising(&mut self) {
+        let all: Vec<u32> = self.advertisements.0.keys().copied().collect();
+        all.into_iter().for_each(|index| self.cease_advertising(index));
+    }
+
+    fn advertisement(&self, index: u32, settings: &RouterAdvertisements, prefixes: &[Prefix]) -> Option<Pkt> {
         let interface = self.tables.interface(index)?;
-        let wanted = self.config.interfaces.get(self.name_of(index)?)?;
-        let router = router(&wanted.router_advertisements?, interface.mac, interface.mtu);
-        let (source, prefixes) = (interface.link_local6()?.to_be_bytes(), prefixes(wanted));
+        let router = router(settings, interface.mac, interface.mtu);
+        let source = interface.link_local6()?.to_be_bytes();
         let mut packet = self.memory.any().alloc()?;
         if !packet.set_len(ETHERNET + ipv6::MIN_MTU) {
             return None;
         }
         let l3 = build::ethernet_blank(packet.data_mut(), EtherType::IPV6)?;
-        let length = nd::router_advertisement(l3, source, ALL_NODES, &router, &prefixes)?;
+        let length = nd::router_advertisement(l3, source, ALL_NODES, &router, prefixes)?;
         let (to, from) = packet.data_mut().get_mut(..12)?.split_at_mut(6);
         to.copy_from_slice(&ipv6::multicast_mac(&ALL_NODES).0);
         from.copy_from_slice(&interface.mac.0);
@@ -157,9 +185,13 @@ const ETHERNET: usize = weir_wire::EthernetHeader::LEN;
 mod tests {
     use super::*;
 
+    fn every(interval: u16) -> RouterAdvertisements {
+        RouterAdvertisements { interval, ..RouterAdvertisements::default() }
+    }
+
     /// When advertisements of one interface are due within some seconds, tenth by tenth.
     fn times(schedule: &mut Schedule, interval: u16, tenths: std::ops::Range<u64>) -> Vec<u64> {
-        let advertising = BTreeMap::from([(3, interval)]);
+        let advertising = BTreeMap::from([(3, every(interval))]);
         tenths.map(|tenth| tenth * SECOND / 10).filter(|&now| !schedule.due(&advertising, now).is_empty()).collect()
     }
 
@@ -182,7 +214,7 @@ mod tests {
         schedule.asked(3, 101 * SECOND);
         let sent = times(&mut schedule, 600, 1010..1100);
         assert!(sent.len() == 1 && sent[0] <= 102 * SECOND, "{sent:?}");
-        let advertising = BTreeMap::from([(3, 600)]);
+        let advertising = BTreeMap::from([(3, every(600))]);
         let storm = (1100..1400).map(|tenth| tenth * SECOND / 10).filter(|&now| {
             schedule.asked(3, now);
             !schedule.due(&advertising, now).is_empty()
@@ -194,9 +226,11 @@ mod tests {
     #[test]
     fn an_interface_that_ceases_is_forgotten() {
         let mut schedule = Schedule::default();
-        assert_eq!(schedule.due(&BTreeMap::from([(1, 4), (2, 4)]), 0), [1, 2]);
-        assert_eq!(schedule.due(&BTreeMap::from([(2, 4)]), 1), [0u32; 0]);
-        assert_eq!(schedule.due(&BTreeMap::from([(1, 4), (2, 4)]), 2), [1], "and begins anew");
+        let both = BTreeMap::from([(1, every(4)), (2, every(4))]);
+        assert_eq!(schedule.due(&both, 0), [1, 2]);
+        assert_eq!(schedule.due(&BTreeMap::from([(2, every(4))]), 1), [0u32; 0]);
+        assert_eq!(schedule.due(&both, 2), [1], "and begins anew");
+        assert_eq!((schedule.cease(2), schedule.cease(2), schedule.cease(7)), (Some(every(4)), None, None), "once");
     }
 
     #[test]

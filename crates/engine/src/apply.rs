@@ -127,6 +127,9 @@ impl Control {
                 Ok(())
             }
             Step::SetState { interface, to, .. } => {
+                if *to == AdminState::Down {
+                    self.cease_advertising(self.index_of(interface));
+                }
                 self.refresh(interface);
                 let index = self.index_of(interface);
                 let up = *to == AdminState::Up && self.interfaces.get(interface).is_some_and(|attached| attached.link.up);
@@ -145,8 +148,14 @@ impl Control {
             Step::SetVrf { interface, .. }
             | Step::SetL2xc { interface, .. }
             | Step::SetSflow { interface, .. }
-            | Step::SetUrpf { interface, .. }
-            | Step::SetRouterAdvertisements { interface, .. } => {
+            | Step::SetUrpf { interface, .. } => {
+                self.refresh(interface);
+                Ok(())
+            }
+            Step::SetRouterAdvertisements { interface, to, .. } => {
+                if to.is_none() {
+                    self.cease_advertising(self.index_of(interface));
+                }
                 self.refresh(interface);
                 Ok(())
             }

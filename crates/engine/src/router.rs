@@ -553,6 +553,7 @@ impl Control {
     /// Ends the workers: first nobody takes anything in, then what is between them arrives, then
     /// they end, and their ports close.
     fn stop_workers(&mut self) {
+        self.cease_all_advertising();
         self.workers.iter_mut().for_each(|worker| worker.tell(Command::Drain));
         for _ in 0..3 {
             self.workers.iter_mut().for_each(|worker| {

@@ -1,8 +1,8 @@
 //! nd-input: answers for own addresses and passes on what neighbours say (RFC 4861).
 //!
 //! The control side decides what to believe; this node refuses what can never be true and keeps a storm of
-//! the same news to one event a second. A neighbour is believed about addresses of the interface's subnets
-//! only, but answered whoever it is. Somebody else with an address of ours, tentative ones included, is told
+//! the same news to one event a second, of hosts that ask for routers to ten. A neighbour is believed about
+//! addresses of the interface's subnets only, but answered whoever it is. Somebody else with an address of ours, tentative ones included, is told
 //! to the control side (RFC 4862 section 5.4). Redirects and other routers' advertisements are not for a
 //! router.
 
@@ -125,7 +125,10 @@ impl NdInput {
         if says_mac {
             self.believe(cx, interface, sender.address, sender.mac, true, true);
         }
-        if self.is_news(cx, interface, Told::RouterWanted, 0, MacAddr::ZERO, 0) {
+        // The answer to one is to all who asked before it, and may have been given when the next one asks: told ten times a
+        // second.
+        let tenth = u128::from(cx.now / 100_000_000);
+        if self.is_news(cx, interface, Told::RouterWanted, tenth, MacAddr::ZERO, 0) {
             cx.event(Event::RouterWanted { interface: interface.index });
         }
         Ok(Verdict::CONSUME)

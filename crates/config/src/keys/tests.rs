@@ -60,6 +60,13 @@ fn around(row: &Key) -> String {
         "interfaces.*.router-advertisements" => {
             "interfaces: {xe0: {addresses: ['2001:db8::1/64'], router-advertisements: {interval: 600, KEY}}}".to_owned()
         }
+        "interfaces.*.sub-interfaces.*.router-advertisements" => {
+            "interfaces: {xe0: {sub-interfaces: {100: {addresses: ['2001:db8::1/64'], router-advertisements: {interval: 600, KEY}}}}}"
+                .to_owned()
+        }
+        "loopbacks.*.router-advertisements" => {
+            "loopbacks: {loop0: {addresses: ['2001:db8::1/64'], router-advertisements: {interval: 600, KEY}}}".to_owned()
+        }
         "loopbacks.*" => "loopbacks: {loop0: {KEY}}\nvrfs: {red: {table: 10}}".to_owned(),
         "vxlan_tunnels.*" => "vxlan_tunnels: {vxlan_tunnel1: {local: 192.0.2.1, remote: 192.0.2.2, vni: 7, KEY}}".to_owned(),
         "vrfs.*" => "vrfs: {red: {table: 10, KEY}}".to_owned(),

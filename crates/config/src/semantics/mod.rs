@@ -82,9 +82,11 @@ impl Rules<'_, '_> {
     fn of_interface<'n>(&self, name: &'n str, key: &'static str) -> Vec<Segment<'n>> {
         let sub = self.candidate.config.interfaces.get(name).and_then(Interface::sub_interface);
         let split = sub.and_then(|sub| Some((name.get(..sub.parent.len())?, name.get(sub.parent.len() + 1..)?)));
+        let section =
+            if self.candidate.config.interfaces.get(name).is_some_and(Interface::is_loopback) { "loopbacks" } else { "interfaces" };
         match split {
             Some((parent, id)) => vec!["interfaces".into(), parent.into(), "sub-interfaces".into(), id.into(), key.into()],
-            None => vec!["interfaces".into(), name.into(), key.into()],
+            None => vec![section.into(), name.into(), key.into()],
         }
     }
 

@@ -103,20 +103,19 @@ impl Rules<'_, '_> {
     fn advertisements(&mut self) {
         for (name, interface) in &self.candidate.config.interfaces {
             let Some(settings) = interface.router_advertisements else { continue };
+            let at = self.of_interface(name, "router-advertisements");
             if !interface.has_ipv6() && !self.findings.any_broken("interfaces.*.addresses") {
                 let help = "give it one under `addresses`, or take `router-advertisements` out".to_owned();
-                self.warning(
-                    at!["interfaces", name.as_str(), "router-advertisements"],
-                    format!("the interface `{name}` has no IPv6 address"),
-                    "nothing to advertise",
-                    help,
-                );
+                self.warning(&at, format!("the interface `{name}` has no IPv6 address"), "nothing to advertise", help);
+            } else if interface.is_loopback() && !self.candidate.config.is_bvi(name) {
+                let help = "make it the `bvi` of a bridge domain, or take `router-advertisements` out".to_owned();
+                self.warning(&at, format!("the loopback `{name}` is no bridge domain's routed side"), "nobody hears it", help);
             }
             if settings.lifetime != 0 && settings.lifetime < settings.interval {
                 let message = format!("the lifetime {} is below the interval {}", settings.lifetime, settings.interval);
                 let help = format!("set it to {} or more, or to 0", settings.interval);
-                let at = at!["interfaces", name.as_str(), "router-advertisements", "lifetime"];
-                self.error(at, message, "would end before the next advertisement", help);
+                let at = [at, vec!["lifetime".into()]].concat();
+                self.error(&at, message, "would end before the next advertisement", help);
             }
         }
     }
