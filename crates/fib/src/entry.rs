@@ -3,8 +3,8 @@
 //! Bit 31 tells a node from a leaf. A leaf is the group alone, and zero is the leaf that says: no route.
 //! A node is named by the unit of memory that it begins at (see `arena.rs`). Bit 30 tells a node that is
 //! coded from a plain block of 256 slots; bit 29 then tells the two codes apart: dense (`dense.rs`) and
-//! ranges (`range.rs`), where bit 26 says whether there is an index. Of a dense node (words, halves or bytes)
-//! bits 26 and 27 say what a run takes.
+//! ranges (`range.rs`), where bit 26 says whether there is an index, and bit 27 whether lines hold marks; with bit 28
+//! it is a fork (`fork.rs`). Of a dense node (words, halves or bytes) bits 26 and 27 say what a run takes.
 
 /// Bits of a group number; the other nine of a word are the place of a route in its node (`rib.rs`).
 pub(crate) const GROUP_BITS: u32 = 23;
@@ -16,6 +16,8 @@ pub const MAX_GROUP: u32 = GROUP_MASK;
 const NODE: u32 = 1 << 31;
 const CODED: u32 = 1 << 30;
 const RANGES: u32 = 1 << 29;
+const FORK: u32 = 1 << 28;
+const MARKS: u32 = 1 << 27;
 const KIND_SHIFT: u32 = 26;
 const UNIT_MASK: u32 = (1 << KIND_SHIFT) - 1;
 
@@ -39,10 +41,16 @@ impl Entry {
         Entry(NODE | CODED | (narrow & 3) << KIND_SHIFT | unit & UNIT_MASK)
     }
 
-    /// A node of ranges, with an index or without.
+    /// A node of ranges, with an index or without, and with marks or not.
     #[inline(always)]
-    pub(crate) fn ranges(unit: u32, indexed: bool) -> Entry {
-        Entry(NODE | CODED | RANGES | u32::from(indexed) << KIND_SHIFT | unit & UNIT_MASK)
+    pub(crate) fn ranges(unit: u32, indexed: bool, marks: bool) -> Entry {
+        let marks = if marks { MARKS } else { 0 };
+        Entry(NODE | CODED | RANGES | marks | u32::from(indexed) << KIND_SHIFT | unit & UNIT_MASK)
+    }
+
+    /// A fork.
+    pub(crate) fn fork(unit: u32) -> Entry {
+        Entry(NODE | CODED | RANGES | FORK | unit & UNIT_MASK)
     }
 
     #[inline(always)]
@@ -59,7 +67,26 @@ impl Entry {
     /// Of a node: whether it is one of ranges.
     #[inline(always)]
     pub(crate) fn is_ranges(self) -> bool {
-        self.0 & (NODE | CODED | RANGES) == NODE | CODED | RANGES
+        self.0 & (NODE | CODED | RANGES | FORK) == NODE | CODED | RANGES
+    }
+
+    /// Of a node: whether it is a fork.
+    #[inline(always)]
+    pub(crate) fn is_fork(self) -> bool {
+        self.0 & (NODE | CODED | RANGES | FORK) == NODE | CODED | RANGES | FORK
+    }
+
+    /// Whether it is a node of ranges whose lines hold marks.
+    #[inline(always)]
+    pub(crate) fn has_marks(self) -> bool {
+        self.0 & (NODE | CODED | RANGES | FORK | MARKS) == NODE | CODED | RANGES | MARKS
+    }
+
+    /// Of a node of ranges with marks, and of a fork: what a key has in the place of a group. Else 0.
+    #[inline(always)]
+    pub(crate) fn any_group(self) -> u32 {
+        // Bits 27 and 28 side by side.
+        if self.0 & (FORK | MARKS) != 0 { 0xff } else { 0 }
     }
 
     /// Of a plain or dense node: how much less than a word its entries take, as [`Entry::dense`] has it.

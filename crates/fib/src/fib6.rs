@@ -3,7 +3,7 @@
 //! A trie (`trie.rs`): the root has an entry for the first two octets, and below it are nodes of one octet,
 //! and nodes of ranges, which tell up to four octets apart at once where a subtree has few routes. Today's routes are
 //! /48 and shorter and lie in some hundred values of the first two octets: an address is found by the root, one or
-//! two plain nodes, which stay in the cache, and a node of ranges.
+//! two plain nodes, which stay in the cache, and a node of ranges; in a great allocation by a fork into such nodes (`fork.rs`).
 //!
 //! A table of few routes has plain nodes, and is asked address by address ([`SmallFib6`]). In a large one a lookup takes
 //! three steps ([`LargeFib6`]), between which other addresses have theirs, so that their waits for memory overlap.
@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::arena::UNIT_WORDS;
 use crate::entry::Entry;
+use crate::fork;
 use crate::range::{self, LINE};
 use crate::trie::{Trie, load};
 
@@ -45,6 +46,9 @@ impl Fib6 {
         for level in 2..OCTETS {
             if !entry.is_node() {
                 break;
+            }
+            if entry.is_fork() {
+                entry = self.trie.branch(entry, key(address, level));
             }
             if entry.is_ranges() {
                 return self.trie.search(entry, key(address, level));
@@ -149,9 +153,22 @@ impl LargeFib6<'_> {
                 break;
             }
         }
+        if entry.is_fork() {
+            entry = self.branch(entry, (rest >> 32) as u32);
+        }
         let line = entry.unit() / LINE_UNITS;
         self.fetch(line);
-        Way6 { entry: entry.0, key: range::turned((rest >> 32) as u32), line }
+        Way6 { entry: entry.0, key: range::turned((rest >> 32) as u32 | entry.any_group()), line }
+    }
+
+    /// What a fork leads to; itself where it is not to be had here, which the last step finds to be so.
+    #[inline(always)]
+    fn branch(self, fork: Entry, key: u32) -> Entry {
+        let line = (fork.unit() / LINE_UNITS) as usize;
+        match self.lines.get(line..).and_then(|lines| lines.first_chunk()) {
+            Some([starts, entries]) => fork::entry_in(starts, entries, range::turned(key | fork.any_group())),
+            None => fork,
+        }
     }
 
     /// Through the index of a node of ranges. What has none, or is done, goes along: what a random address finds
@@ -171,10 +188,11 @@ impl LargeFib6<'_> {
     pub fn last(self, way: Way6, address: impl FnOnce() -> u128) -> u32 {
         let entry = Entry(way.entry);
         match self.lines.get(way.line as usize) {
-            Some(line) if entry.is_ranges() | !entry.is_node() => {
-                let group = range::group_in(line, way.key);
+            Some(line) if entry.has_marks() | !entry.is_node() => {
+                let group = range::group_marked(line, way.key);
                 if entry.is_node() { group } else { entry.group() }
             }
+            Some(line) if entry.is_ranges() => range::group_in(line, way.key),
             _ => {
                 cold_path();
                 far(self.fib, address())
@@ -233,5 +251,27 @@ impl SmallFib6<'_> {
 impl std::fmt::Debug for Fib6 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Fib6").field("coded_nodes", &self.trie.coded.load(Ordering::Relaxed)).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipnet::Ipv6Net;
+
+    use crate::Fib6Writer;
+
+    #[test]
+    fn a_great_allocation_has_a_fork() {
+        let mut writer = Fib6Writer::new(&weir_ring::qsbr::Domain::new(1)).unwrap();
+        let net = |first: u128, n: u128| Ipv6Net::new((first << 96 | n << 80).into(), 48).unwrap();
+        // So many nodes that the rest are no longer plain.
+        let others = (0..400).map(|n| (net(0x1a00_0000 + (n << 8), 0), 7));
+        let routes: Vec<(Ipv6Net, u32)> = others.chain((0..700).map(|n| (net(0x2001_0db8, 90 * n), n as u32 % 9 + 1))).collect();
+        writer.extend(&routes).unwrap();
+        let fib = writer.fib();
+        let below = fib.trie.step(fib.trie.top(0x2001), 0x0d);
+        assert!(below.is_fork(), "{below:?}");
+        assert!(fib.trie.branch(below, 0xb8 << 24).has_marks());
+        assert_eq!(fib.lookup(u128::from(net(0x2001_0db8, 90 * 31).network()) + 5), 5);
     }
 }

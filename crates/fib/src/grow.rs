@@ -19,6 +19,7 @@ use weir_ring::qsbr::{Domain, Ticket};
 use crate::arena::{Space, UNIT, UNIT_WORDS};
 use crate::dense::{self, SLOTS, Slots};
 use crate::entry::Entry;
+use crate::fork;
 use crate::line::{Coded as Told, LINES_OF_SLOT, Line, Lines, TOLD_LINES, TOLD_SLOTS};
 use crate::range;
 use crate::rib::{self, Full, Prefix, Rib};
@@ -302,6 +303,18 @@ impl Grower {
 /// Lines that tell something from which on a lookup begins with them: all but one in 32.
 const ENOUGH: usize = TOLD_LINES / 32 * 31;
 
+/// Runs of a fork's part at most when it is cut; it may grow until its node is full.
+const PART: usize = range::MAX_MARKS * 7 / 8;
+/// Routes from which on a subtree that is forked stays so.
+const FORKED: usize = 64;
+/// Parts of a fork that are changed one by one; if more are concerned, all of them are cut anew.
+const FEW_PARTS: usize = 4;
+
+/// Whether this is a plain or dense node.
+fn is_of_slots(entry: Entry) -> bool {
+    entry.is_node() && !entry.is_ranges() && !entry.is_fork()
+}
+
 /// Words of a bitmap of the root's slots.
 const ROOT_WORDS: usize = ROOT / 64;
 
@@ -439,14 +452,14 @@ impl Nodes {
         };
         if self.shape.ranges
             && !self.is_few()
-            && let Some(coded) = range::Coded::new(rib, node, level, cover)
+            && let Some(entry) = self.plan_ranges(rib, node, level, cover, old, scope)?
         {
-            return self.put_ranges(&coded, old);
+            return Ok(entry);
         }
         let many = node.below() >= self.shape.plain_from;
         let painted = node.paint();
         let group = |slot: usize| painted.get(slot).filter(|route| route.place() > 0).map_or(cover, |route| route.group());
-        let kept = old.is_node() && !old.is_ranges() && !matches!(scope, Scope::All);
+        let kept = is_of_slots(old) && !matches!(scope, Scope::All);
         if !kept {
             let mut slots: Slots = std::array::from_fn(|slot| Entry::leaf(group(slot)));
             for (slot, child) in node.children() {
@@ -478,6 +491,75 @@ impl Nodes {
             self.shown = slots;
         }
         self.put_again(old, &before, &runs, &slots, many)
+    }
+
+    /// The same if it can be a node of ranges, or a fork into such.
+    fn plan_ranges(
+        &mut self,
+        rib: &Rib,
+        node: &rib::Node,
+        level: usize,
+        cover: u32,
+        old: Entry,
+        scope: Scope<'_>,
+    ) -> Result<Option<Entry>, Full> {
+        if let Scope::Prefix(prefix) = scope
+            && old.is_fork()
+            && node.below() >= FORKED
+            && let Some(entry) = self.change_fork(rib, node, level, cover, old, prefix.values(level))?
+        {
+            return Ok(Some(entry));
+        }
+        if let Some(coded) = range::Coded::new(rib, node, level, cover) {
+            return self.put_ranges(&coded, old).map(Some);
+        }
+        // A node that is there by octets stays so while it has many routes.
+        if node.below() > PART * fork::PARTS || (is_of_slots(old) && !matches!(scope, Scope::All)) {
+            return Ok(None);
+        }
+        match range::marked(rib, node, level, cover, range::WHOLE).filter(|runs| runs.len() <= PART * fork::PARTS) {
+            Some(runs) => self.put_fork(&runs, old).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// A new fork of these runs.
+    fn put_fork(&mut self, runs: &[range::Run], old: Entry) -> Result<Entry, Full> {
+        let parts = runs.len().div_ceil(PART / 2).clamp(1, fork::PARTS);
+        let mut cut = Vec::with_capacity(parts);
+        for part in runs.chunks(runs.len().div_ceil(parts).max(1)) {
+            let (Some(first), Some(coded)) = (part.first(), range::Coded::of_marks(part)) else { return Err(Full) };
+            cut.push((first.0, self.put_ranges(&coded, Entry::NO_ROUTE)?));
+        }
+        let entry = self.put_words(fork::coded(cut.into_iter()).iter(), Entry::fork)?;
+        self.replace_all(old);
+        Ok(entry)
+    }
+
+    /// Plans those parts of a fork anew that lie between two values. `None` when these are many, or one of them has outgrown its node.
+    fn change_fork(
+        &mut self,
+        rib: &Rib,
+        node: &rib::Node,
+        level: usize,
+        cover: u32,
+        old: Entry,
+        (first, last): (u32, u32),
+    ) -> Result<Option<Entry>, Full> {
+        let concerned = fork::parts(self.trie.fork(old)).filter(|part| part.within.0 <= last && part.within.1 >= first);
+        let concerned: Vec<fork::Part> = concerned.collect();
+        if concerned.len() > FEW_PARTS {
+            return Ok(None);
+        }
+        let coded = concerned.iter().map(|part| range::marked(rib, node, level, cover, part.within));
+        let Some(coded) = coded.map(|runs| range::Coded::of_marks(&runs?)).collect::<Option<Vec<_>>>() else { return Ok(None) };
+        for (part, coded) in concerned.iter().zip(&coded) {
+            let entry = self.put_ranges(coded, part.entry)?;
+            if entry != part.entry {
+                self.stores.push((Place::Pair(old.unit() as usize * UNIT_WORDS + part.word), entry));
+            }
+        }
+        Ok(Some(old))
     }
 
     /// A node in the place of one whose children that stay are in `slots`: in place if its runs allow it.
@@ -529,14 +611,19 @@ impl Nodes {
     /// A node of ranges, in place if only its groups differ.
     fn put_ranges(&mut self, coded: &range::Coded, old: Entry) -> Result<Entry, Full> {
         let trie = self.trie.clone();
-        if old.is_node() && old.is_ranges() && (old.indexed() > 0) == coded.is_indexed() && coded.same_runs(trie.ranges(old)) {
+        if old.is_node()
+            && old.is_ranges()
+            && old.indexed() == u32::from(coded.is_indexed())
+            && old.has_marks() == coded.has_marks()
+            && coded.same_runs(trie.ranges(old))
+        {
             let start = old.unit() as usize * UNIT_WORDS;
             let words = trie.ranges(old).iter().zip(coded.words()).enumerate();
             let changed = words.filter(|(_, (there, new))| there.load(Ordering::Relaxed) != **new);
             self.stores.extend(changed.map(|(at, (_, &new))| (Place::Pair(start + at), Entry(new))));
             return Ok(old);
         }
-        let node = self.put_words(coded.words().iter(), |unit| Entry::ranges(unit, coded.is_indexed()))?;
+        let node = self.put_words(coded.words().iter(), |unit| Entry::ranges(unit, coded.is_indexed(), coded.has_marks()))?;
         self.replace_all(old);
         Ok(node)
     }
@@ -551,7 +638,11 @@ impl Nodes {
 
     /// Plans to give a node back, not those below.
     fn replace(&mut self, node: Entry) {
-        let words = if node.is_ranges() { self.trie.ranges(node) } else { self.trie.node(node) };
+        let words = match node {
+            node if node.is_ranges() => self.trie.ranges(node),
+            node if node.is_fork() => self.trie.fork(node),
+            node => self.trie.node(node),
+        };
         self.replaced.push(Block { node, units: size_of_val(words).div_ceil(UNIT) as u32 });
     }
 
@@ -560,7 +651,10 @@ impl Nodes {
         if !node.is_node() {
             return;
         }
-        if !node.is_ranges() {
+        if node.is_fork() {
+            let trie = self.trie.clone();
+            fork::parts(trie.fork(node)).for_each(|part| self.replace(part.entry));
+        } else if is_of_slots(node) {
             let (slots, _) = self.trie.slots(node);
             slots.into_iter().for_each(|slot| self.replace_all(slot));
         }

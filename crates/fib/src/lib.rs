@@ -33,6 +33,7 @@ mod dense;
 mod entry;
 mod fib4;
 mod fib6;
+mod fork;
 mod group;
 mod grow;
 mod lfib;

@@ -43,6 +43,13 @@ impl Prefix {
         span(self.place())
     }
 
+    /// The first and the last value that the four octets from `level` on have within it.
+    pub(crate) fn values(&self, level: usize) -> (u32, u32) {
+        let octets = (u128::from_be_bytes(self.octets) << (8 * level % 128) >> 96) as u32;
+        let others = u32::MAX.checked_shr(u32::from(self.len).saturating_sub(8 * level as u32)).unwrap_or(0);
+        (octets & !others, octets | others)
+    }
+
     /// The slot of an upper node that leads to it.
     pub(crate) fn slot(&self, level: usize) -> usize {
         self.octets.get(level).map_or(0, |&octet| usize::from(octet))

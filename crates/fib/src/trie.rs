@@ -16,6 +16,7 @@ use zerocopy::FromZeros;
 use crate::arena::{Arena, UNIT, UNIT_WORDS};
 use crate::dense::{self, HEAD, SLOTS, Slots};
 use crate::entry::Entry;
+use crate::fork;
 use crate::line::Lines;
 use crate::range::{self, LINE};
 
@@ -91,9 +92,22 @@ impl Trie {
     #[inline(always)]
     pub(crate) fn search(&self, node: Entry, key: u32) -> u32 {
         let line = |line: u32| self.words.node(node.unit() + line * (LINE / UNIT_WORDS) as u32, LINE).first_chunk::<LINE>();
-        let key = range::turned(key);
+        let key = range::turned(key | node.any_group());
         let below = if node.indexed() > 0 { line(0).map_or(0, |index| range::line_below(index, key)) } else { 0 };
-        line(below).map_or(0, |line| range::group_in(line, key))
+        let group = if node.has_marks() { range::group_marked } else { range::group_in };
+        line(below).map_or(0, |line| group(line, key))
+    }
+
+    /// What a fork leads thirty-two bits to.
+    #[inline(always)]
+    pub(crate) fn branch(&self, fork: Entry, key: u32) -> Entry {
+        let ([starts, entries], _) = self.words.node(fork.unit(), fork::WORDS).as_chunks::<LINE>() else { return Entry::NO_ROUTE };
+        fork::entry_in(starts, entries, range::turned(key | fork.any_group()))
+    }
+
+    /// The words of a fork.
+    pub(crate) fn fork(&self, node: Entry) -> &[AtomicU32] {
+        self.words.node(node.unit(), fork::WORDS)
     }
 
     /// The words of a node of ranges.

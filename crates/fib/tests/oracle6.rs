@@ -1,5 +1,5 @@
 //! The IPv6 trie against a prefix map that knows nothing of it, under changes in any order: small tables of plain
-//! nodes, larger ones of coded nodes, and those that change from one to the other.
+//! nodes, larger ones of coded nodes, and those that change from one to the other. And great allocations, whose nodes fork.
 
 use std::net::Ipv6Addr;
 
@@ -145,4 +145,67 @@ fn crowded_subtrees_become_nodes_of_ranges_and_plain_ones_again() {
         }
     }
     check(&writer, &oracle, &addresses).unwrap();
+}
+
+/// Routes of one allocation in any order: few, more than one node of ranges holds, more than a fork holds, and back.
+#[test]
+fn great_allocations_fork_and_find_together() {
+    let mut writer = Fib6Writer::new(&Domain::new(1)).unwrap();
+    let mut oracle = PrefixMap::<Ipv6Net, u32>::new();
+    let mut random = weir_fib::synthetic::Random::new(7);
+    // So many nodes that the rest are no longer plain.
+    let others: Vec<(Ipv6Net, u32)> =
+        (0..400u128).map(|n| (Ipv6Net::new(((0x1a00_0000 + (n << 8)) << 96).into(), 48).unwrap(), 7)).collect();
+    writer.extend(&others).unwrap();
+    for &(net, group) in &others {
+        oracle.insert(net, group);
+    }
+    let mut nets: Vec<Ipv6Net> = Vec::new();
+    let net = |random: &mut weir_fib::synthetic::Random| {
+        let (len, address) = (24 + random.below(25) as u8, 0x2001_0db8 << 96 | u128::from(random.below(1 << 16)) << 80);
+        // Two of three are as long as a fork takes.
+        let len = if random.below(3) > 0 { 48 } else { len };
+        let address = if random.below(50) == 0 { address ^ u128::from(random.below(256)) << 96 } else { address };
+        Ipv6Net::new(address.into(), len).unwrap().trunc()
+    };
+    for (target, group_most) in [(40, 254), (900, 254), (300, 254), (5000, 254), (2000, 254), (150, 254), (600, 300), (500, 254), (0, 254)]
+    {
+        while nets.len() != target {
+            let group = random.below(group_most) as u32 + 1;
+            let touched = if nets.len() < target {
+                let net = net(&mut random);
+                assert_eq!(writer.insert(net, group), Ok(oracle.insert(net, group)));
+                if !nets.contains(&net) {
+                    nets.push(net);
+                }
+                net
+            } else {
+                let net = nets.swap_remove(random.below(nets.len() as u64) as usize);
+                assert_eq!(writer.remove(net), oracle.remove(&net));
+                net
+            };
+            check(&writer, &oracle, &edges(touched)).unwrap();
+        }
+        let addresses: Vec<u128> = nets.iter().flat_map(|&net| edges(net)).collect();
+        check(&writer, &oracle, &addresses).unwrap();
+        // One route longer than marks can tell, and one with a greater group, for a while.
+        for (len, group) in [(64, 3), (48, 300), (128, 70_000)] {
+            let odd = Ipv6Net::new((0x2001_0db8_00ff << 80 | 5 << 64).into(), len).unwrap().trunc();
+            let before = oracle.insert(odd, group);
+            assert_eq!(writer.insert(odd, group), Ok(before));
+            check(&writer, &oracle, &edges(odd)).unwrap();
+            check(&writer, &oracle, &addresses).unwrap();
+            match before {
+                Some(before) => assert_eq!((writer.insert(odd, before), oracle.insert(odd, before)), (Ok(Some(group)), Some(group))),
+                None => assert_eq!(writer.remove(odd), oracle.remove(&odd)),
+            }
+        }
+        let mut at_once = Fib6Writer::new(&Domain::new(1)).unwrap();
+        at_once.extend(&oracle.iter().map(|(net, &group)| (net, group)).collect::<Vec<_>>()).unwrap();
+        check(&at_once, &oracle, &addresses).unwrap();
+    }
+    for (net, _) in others {
+        assert!(writer.remove(net).is_some());
+    }
+    assert!(writer.is_empty() && writer.memory().blocks == 0);
 }
