@@ -11,7 +11,7 @@ use weir_port::interface::Interface;
 use weir_wire::{ArpPacket, EthernetHeader, MacAddr, build};
 
 use crate::recent::Recent;
-use crate::{Event, Tables};
+use crate::{Event, Tables, ip4_input};
 
 pub(crate) struct ArpInput {
     told: Recent,
@@ -106,7 +106,9 @@ fn read(packet: &Pkt) -> Result<Said, DropReason> {
 
 /// Turns a request into its answer, in place.
 fn reply(interface: &Interface, packet: &mut Pkt, said: &Said) {
-    let _ = packet.set_len(build::ARP_FRAME.max(packet.len().min(60)));
+    // Neither what is behind the request nor, of one over several chunks, any more of them.
+    let len = build::ARP_FRAME.max(packet.total_len().min(60));
+    ip4_input::shorten(packet, len - packet.l3_offset().min(len));
     build::arp_reply(packet.data_mut(), interface.mac, said.target, said.sender_mac, said.sender);
     debug_assert!(EthernetHeader::read(packet.data()).is_some());
     packet.set_aux(interface.index);

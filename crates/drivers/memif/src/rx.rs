@@ -288,8 +288,13 @@ impl Side {
     #[cold]
     fn chain(&mut self, piece: Option<Pkt>, flags: u16, counts: &RxCounts, to: &mut Vector, cache: &mut PktCache) -> Result<(), Reason> {
         let whole = match (self.partial.take(), piece) {
-            (Some(mut head), Some(piece)) if !piece.is_empty() => {
-                head.append(piece).map_err(|_| Reason::BadChain)?;
+            (Some(mut head), Some(mut piece)) if !piece.is_empty() => {
+                complete_headers(&mut head, &mut piece);
+                if piece.total_len() > 0 {
+                    head.append(piece).map_err(|_| Reason::BadChain)?;
+                } else {
+                    cache.free(piece);
+                }
                 Some(head)
             }
             (Some(head), _) => Some(head),
@@ -305,6 +310,21 @@ impl Side {
         }
         Ok(())
     }
+}
+
+/// A frame's headers lie in its first chunk, as nodes want them, though a peer may keep them in a piece of their own: so
+/// much of what follows is moved there.
+const HEADERS: usize = 256;
+
+fn complete_headers(head: &mut Pkt, piece: &mut Pkt) {
+    let (there, missing) = (head.len(), HEADERS.saturating_sub(head.len()).min(piece.len()));
+    if missing == 0 || head.is_chained() || !head.set_len(there + missing) {
+        return;
+    }
+    if let (Some(place), Some(bytes)) = (head.data_mut().get_mut(there..), piece.data().get(..missing)) {
+        place.copy_from_slice(bytes);
+    }
+    let _ = piece.pull_front(missing);
 }
 
 impl RxQueue for Receiver {

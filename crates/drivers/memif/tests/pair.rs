@@ -79,7 +79,16 @@ fn long_frames_are_chains_on_both_sides() {
         }
         (whole.unwrap(), bytes)
     };
-    let shapes: [&[usize]; 5] = [&[2000, 2000, 2000, 3000 - 2000], &[100, 1], &[20, 512, 511, 1, 2], &[DATA_ROOM; 4], &[1514]];
+    let shapes: [&[usize]; 8] = [
+        &[2000, 2000, 2000, 3000 - 2000],
+        &[100, 1],
+        &[20, 512, 511, 1, 2],
+        &[DATA_ROOM; 4],
+        &[1514],
+        &[14, 20, 8, 1, 600],
+        &[14, DATA_ROOM, DATA_ROOM],
+        &[42, 214, 1],
+    ];
     for (number, shape) in shapes.into_iter().enumerate() {
         let (packet, bytes) = chained(&mut slave, number as u32, shape);
         assert_eq!(slave.send(0, [packet]), 1);

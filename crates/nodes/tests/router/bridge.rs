@@ -358,7 +358,7 @@ pub(crate) fn add_routed_side(router: &mut Router, change: impl FnOnce(&mut Brid
 }
 
 /// From 10.0.20.2 behind member 0 to the router or through it.
-fn from_inside(destination: &str) -> build::Ends {
+pub(crate) fn from_inside(destination: &str) -> build::Ends {
     build::Ends { source_mac: host(2), destination_mac: our_mac(BVI), source: ip("10.0.20.2"), ..through(destination) }
 }
 

@@ -4,6 +4,7 @@ mod acl;
 mod arp;
 mod bond;
 mod bridge;
+mod chains;
 mod cross;
 mod forward;
 mod fragment;

@@ -16,7 +16,7 @@ use crate::rig::*;
 pub(crate) const Q: u16 = 0x8100;
 pub(crate) const AD: u16 = 0x88a8;
 /// The first index of sub-interfaces.
-const FIRST: u32 = 20;
+pub(crate) const FIRST: u32 = 20;
 
 pub(crate) fn dot1q(outer: u16) -> Encapsulation {
     Encapsulation { service: false, outer, inner: None, exact: true }

@@ -21,7 +21,7 @@ use crate::rig::*;
 pub(crate) const TUNNEL4: u32 = 50;
 const TUNNEL6: u32 = 51;
 pub(crate) const PORT4: u32 = 52;
-const PORT6: u32 = 53;
+pub(crate) const PORT6: u32 = 53;
 /// Ethernet, IPv4, UDP and VXLAN; Ethernet, IPv6, UDP and VXLAN.
 const AROUND4: usize = 50;
 const AROUND6: usize = 70;
