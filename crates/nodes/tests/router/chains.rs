@@ -195,8 +195,11 @@ fn bridged() -> World {
     ("bridged", || bridge::routed_side(|_| {}), frames)
 }
 
+/// A drop: node, reason, interface, how many.
+type Dropped = (&'static str, DropReason, u32, u64);
+
 /// What left, what was dropped, and which nodes saw packets, of frames in chunks of at most so many bytes.
-fn outcome(world: &World, most: usize) -> (Vec<Sent>, Vec<(&'static str, DropReason, u32, u64)>, BTreeSet<&'static str>) {
+fn outcome(world: &World, most: usize) -> (Vec<Sent>, Vec<Dropped>, BTreeSet<&'static str>) {
     let (mut router, mut sent) = ((world.1)(), Vec::new());
     for (interface, frame) in &world.2 {
         let mut vector = Vector::default();
