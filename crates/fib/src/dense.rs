@@ -60,7 +60,7 @@ pub(crate) fn changed(word: u32, byte: usize, narrow: u32, entry: Entry) -> u32 
 
 /// What a run can hold at most.
 #[inline(always)]
-fn most(narrow: u32) -> u32 {
+pub(crate) fn most(narrow: u32) -> u32 {
     u32::MAX >> (u32::BITS - (u32::BITS >> (narrow % 4)))
 }
 

@@ -7,7 +7,8 @@
 //! replaced waits until every reader has passed a quiescent state.
 //!
 //! A change costs some 256-slot passes for each octet that the prefix is deeper than two, and so much for
-//! each node below which loses or gains the route as its cover: a new default route visits every node.
+//! each node below which loses or gains the route as its cover: a new default route visits every node. Most changes of a full
+//! IPv4 table concern a run that is there already, and are a store into it and one into its line.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeSet, VecDeque};
@@ -262,6 +263,11 @@ impl Grower {
             let third = child(second, prefix.slot(1));
             let slot = prefix.slot(0) << 8 | prefix.slot(1);
             let cover = self.cover(second, prefix.slot(0) as u8, prefix.slot(1) as u8);
+            if let Some(third) = third.and_then(|third| self.rib.node(third))
+                && self.nodes.change_run(third, slot, cover, prefix)
+            {
+                return Ok(());
+            }
             return self.nodes.root(&self.rib, third, slot, cover, Scope::Prefix(prefix));
         }
         let firsts = if prefix.level() == 0 { prefix.span() } else { prefix.slot(0)..prefix.slot(0) + 1 };
@@ -302,6 +308,13 @@ impl Grower {
 
 /// Lines that tell something from which on a lookup begins with them: all but one in 32.
 const ENOUGH: usize = TOLD_LINES / 32 * 31;
+
+/// Slots of a node that a line tells of.
+const SLOTS_OF_LINE: usize = SLOTS / LINES_OF_SLOT;
+/// Slots of a prefix that is looked for a run of its own.
+const NARROW: usize = 16;
+/// Of so many numbers of routes of a node one is that with which it is looked at as a whole.
+const SELDOM: usize = 8;
 
 /// Runs of a fork's part at most when it is cut; it may grow until its node is full.
 const PART: usize = range::MAX_MARKS * 7 / 8;
@@ -376,6 +389,40 @@ impl Nodes {
         if let Some(lines) = self.trie.lines.get() {
             (first..first + LINES_OF_SLOT).filter_map(|line| lines.get(line)).for_each(weir_cpu::prefetch);
         }
+    }
+
+    /// Changes what a prefix is told of where it has a run of its own in its node and its line, which stays where it is. `false`, and
+    /// nothing is changed, when it takes more.
+    fn change_run(&self, node: &rib::Node, slot: usize, cover: u32, prefix: &Prefix) -> bool {
+        let (top, span) = (self.trie.top(slot), prefix.span());
+        // Now and then the node is looked at as a whole, since runs that became alike stay apart here.
+        if prefix.level() != 2 || span.len() > NARROW || !is_of_slots(top) || node.below().is_multiple_of(SELDOM) {
+            return false;
+        }
+        let best = node.best(span.start);
+        let group = if best.place() > 0 { best.group() } else { cover };
+        let (entry, byte) = (Entry::leaf(group), self.trie.byte_of(top, span.start));
+        let is_same = |slot: usize| node.best(slot) == best && self.trie.byte_of(top, slot) == byte;
+        let is_other = |slot: usize| self.trie.byte_of(top, slot) != byte;
+        let is_one = span.clone().skip(1).all(is_same)
+            && span.start.checked_sub(1).is_none_or(is_other)
+            && (span.end == SLOTS || is_other(span.end))
+            && !self.trie.step(top, span.start).is_node();
+        if best.place() > prefix.place() || !is_one || entry.0 > dense::most(top.narrow()) {
+            return false;
+        }
+        let line = slot * LINES_OF_SLOT + span.start / SLOTS_OF_LINE;
+        let line = self.trie.lines.get().and_then(|lines| lines.get(line)).filter(|line| line.is_open());
+        let told = span.start % SLOTS_OF_LINE..span.start % SLOTS_OF_LINE + span.len();
+        let run = line.and_then(|line| Some((line, line.run_of(&told)?)));
+        if line.is_some() && run.is_none() {
+            return false;
+        }
+        self.trie.store(Place::Run(byte, top.narrow()), entry);
+        if let Some((line, run)) = run {
+            line.change(run, entry);
+        }
+        true
     }
 
     /// Readies memory for lines.

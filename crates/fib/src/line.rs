@@ -73,6 +73,22 @@ impl Line {
             && self.runs.iter().skip(1).zip(&coded.runs).take(coded.count).all(same)
     }
 
+    /// Which run it has of just these slots, if there is such a one.
+    pub(crate) fn run_of(&self, slots: &std::ops::Range<usize>) -> Option<usize> {
+        let begins = |slot: usize| self.starts.get(slot / HALF).is_none_or(|word| word.load(Ordering::Relaxed) >> (slot % HALF) & 1 != 0);
+        let is_one = begins(slots.start) && begins(slots.end) && !(slots.start + 1..slots.end).any(begins);
+        let half = slots.start / HALF;
+        let begun = self.starts.get(half)?.load(Ordering::Relaxed) << (HALF - 1 - slots.start % HALF);
+        is_one.then_some(usize::from(self.before.get(half)?.load(Ordering::Relaxed)) + begun.count_ones() as usize)
+    }
+
+    /// Lets it tell something else of one of its runs: one store, before or after which a reader may come.
+    pub(crate) fn change(&self, run: usize, entry: Entry) {
+        if let Some(there) = self.runs.get(run) {
+            there.store(byte_of(entry), Ordering::Release);
+        }
+    }
+
     /// Whether it tells something.
     pub(crate) fn is_open(&self) -> bool {
         seqlock::is_open(&self.version)
@@ -217,6 +233,23 @@ mod tests {
         line.write(None);
         assert!(line.is(None) && line.group(0).is_none());
         assert!(Coded::new(&std::array::from_fn::<_, TOLD, _>(|slot| Entry::leaf(slot as u32 / 3))).is_none());
+    }
+
+    #[test]
+    fn a_run_is_changed_where_it_lies() {
+        let line = Line::new_zeroed();
+        let mut slots: [Entry; TOLD] = std::array::from_fn(|slot| Entry::leaf(slot as u32 / 5));
+        told(&line, &slots);
+        assert_eq!([0..5, 0..4, 1..5, 0..10, 60..64, 63..65].map(|slots| line.run_of(&slots)), [Some(1), None, None, None, None, None]);
+        for (run, start) in (0..TOLD).step_by(5).enumerate() {
+            let span = start..TOLD.min(start + 5);
+            assert_eq!(line.run_of(&span), Some(run + 1));
+            let group = [7, 254, 255, 300][run % 4];
+            line.change(run + 1, Entry::leaf(group));
+            slots[span].fill(Entry::leaf(group));
+            let wanted = |slot: usize| Some(slots[slot].0).filter(|&group| group < 255);
+            assert!((0..TOLD).all(|slot| line.group((slot as u32) << 8) == wanted(slot)));
+        }
     }
 
     #[test]
