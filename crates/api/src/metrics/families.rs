@@ -428,6 +428,18 @@ pub const METRICS: &[Metric] = &[
         counts.iter().for_each(|((interface, state), count)| out.put([interface, state], *count));
     }),
     counter(
+        "weir_neighbors_evicted",
+        "",
+        &[],
+        "Neighbours that did not answer and made room for others that are asked for.",
+        |all, out| {
+            out.put([], all.neighbors.evicted);
+        },
+    ),
+    counter("weir_neighbors_refused", "", &[], "New neighbours that were refused because there is no room.", |all, out| {
+        out.put([], all.neighbors.refused);
+    }),
+    counter(
         "weir_acl_packets",
         "",
         &["interface", "direction", "outcome"],

@@ -8,10 +8,14 @@ use weir_api::{
 
 use super::{Cell, Column, Screen, Style, Table, units};
 
-/// `show neighbors`: a line a neighbour.
+/// `show neighbors`: a line a neighbour, and how many there was no room for.
 pub(crate) fn neighbors(reply: &Neighbors, screen: &Screen) -> String {
+    let mut crowd = String::new();
+    if reply.evicted + reply.refused > 0 {
+        let _ = writeln!(crowd, "{} made room unanswered, {} refused", reply.evicted, reply.refused);
+    }
     if reply.neighbors.is_empty() {
-        return "no neighbors\n".to_owned();
+        return format!("no neighbors\n{crowd}");
     }
     let mut table =
         Table::new([Column::long("Interface"), Column::text("Address"), Column::text("MAC"), Column::text("State"), Column::number("Age")]);
@@ -30,7 +34,7 @@ pub(crate) fn neighbors(reply: &Neighbors, screen: &Screen) -> String {
             Cell::maybe(neighbor.age.map(units::seconds)),
         ]);
     }
-    table.draw(screen)
+    table.draw(screen) + &crowd
 }
 
 /// `show route`: a line a path; the route's own columns stand in its first line.

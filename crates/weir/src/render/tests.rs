@@ -529,7 +529,10 @@ fn neighbors_without_an_answer_have_no_mac() {
 Interface  Address    MAC  State         Age
 wan        192.0.2.9  -    incomplete  0.5 s
 ";
-    assert_eq!(super::forwarding::neighbors(&Neighbors { neighbors: vec![neighbor], ..Neighbors::default() }, &PIPE), expected);
+    let mut all = Neighbors { neighbors: vec![neighbor], ..Neighbors::default() };
+    assert_eq!(super::forwarding::neighbors(&all, &PIPE), expected);
+    (all.evicted, all.refused) = (7, 1);
+    assert_eq!(super::forwarding::neighbors(&all, &PIPE), format!("{expected}7 made room unanswered, 1 refused\n"));
 }
 
 #[test]
