@@ -3,7 +3,7 @@
 //! * [`tsc`] and [`tsc_hz`]: the clock everything on the hot side is measured in.
 //! * [`prefetch`], [`prefetch_write`]: hints that a line will be used soon; they can neither fault nor
 //!   change anything.
-//! * [`less_than`], [`equal`], [`stretch`]: numbers compared several at once.
+//! * [`less_than`], [`equal`], [`soonest`], [`stretch`]: numbers compared several at once.
 //! * [`dispatch`]: runs a piece of work compiled for the best instruction set this machine has,
 //!   chosen once at start. The binary itself stays at the x86-64 baseline. [`apart`] does so in a function of its own.
 //! * [`pin_to`]: ties the calling thread to one core.
@@ -150,6 +150,36 @@ pub fn equal(words: &[u16; 16], wanted: u16) -> u32 {
     }
     #[cfg(not(target_arch = "x86_64"))]
     words.iter().enumerate().fold(0, |bits, (n, word)| bits | u32::from(*word == wanted) << n)
+}
+
+/// Which of fourteen words comes first, counted from `from` on: how far ahead it is, with 0x8000 for `from` itself and less for those
+/// behind it, and its place. Those that are not `used`, with a 0 there, do not count; 0xffff when none is.
+#[inline(always)]
+#[must_use]
+pub fn soonest(words: &[u16; 14], used: &[u16; 14], from: u16) -> (u16, usize) {
+    #[cfg(target_arch = "x86_64")]
+    if level() == Level::V3 {
+        use core::arch::x86_64::{
+            __m128i, _mm_cmpeq_epi16, _mm_cvtsi128_si32, _mm_loadu_si128, _mm_minpos_epu16, _mm_or_si128, _mm_set1_epi16,
+            _mm_setzero_si128, _mm_sub_epi16,
+        };
+        let eight = |at: usize| {
+            #[expect(unsafe_code, reason = "loads by address, and an instruction of SSE 4.1")]
+            // SAFETY: the sixteen bytes from `at` on lie within each of them, since `at` is 0 or 6; SSE 4.1 is part of V3.
+            unsafe {
+                let load = |words: &[u16; 14]| _mm_loadu_si128(words.as_ptr().add(at).cast::<__m128i>());
+                let ahead = _mm_sub_epi16(load(words), _mm_set1_epi16((from ^ 0x8000).cast_signed()));
+                let unused = _mm_cmpeq_epi16(load(used), _mm_setzero_si128());
+                _mm_cvtsi128_si32(_mm_minpos_epu16(_mm_or_si128(ahead, unused))).cast_unsigned()
+            }
+        };
+        let (low, high) = (eight(0), eight(6) + (6 << 16));
+        let first = if high as u16 >= low as u16 { low } else { high };
+        return (first as u16, (first >> 16) as usize);
+    }
+    let ahead =
+        |(place, (word, used)): (usize, (&u16, &u16))| (if *used == 0 { u16::MAX } else { word.wrapping_sub(from) ^ 0x8000 }, place);
+    words.iter().zip(used).enumerate().map(ahead).min().unwrap_or((u16::MAX, 0))
 }
 
 /// Two signed words each: the lower ones of `lowest` and `both`, and the higher ones of `highest` and `both`.
@@ -425,6 +455,19 @@ mod tests {
         for wanted in [0, 1, 2, 3, 7, 0x7fff, 0x8000, 0xffff] {
             let bits = words.iter().rev().fold(0, |bits, word| bits << 1 | u32::from(*word == wanted));
             assert_eq!(equal(&words, wanted), bits, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn the_word_that_comes_first_is_found() {
+        for (from, used) in (0..2000_u16).map(|n| (n.wrapping_mul(40_503), n.wrapping_mul(30_011))) {
+            let words = std::array::from_fn(|n| from.wrapping_add((n as u16).wrapping_mul(used) % 9).wrapping_sub(4));
+            let used: [u16; 14] = std::array::from_fn(|n| used >> n & 1);
+            let ahead = |n: usize| words[n].wrapping_sub(from) ^ 0x8000;
+            let first = (0..14).filter(|n| used[*n] != 0).min_by_key(|n| ahead(*n));
+            let (found, place) = soonest(&words, &used, from);
+            assert_eq!(first.map_or(0xffff, ahead), found, "{words:?} {used:?}");
+            assert!(first.is_none_or(|first| first == place), "{words:?} {used:?} {place}");
         }
     }
 

@@ -3,7 +3,7 @@
 //! For each place a tick of 67 ms says when its record has to be looked at; it stands in the bucket, which is
 //! read from one end to the other twice a second, a little of it each turn. A packet does
 //! not change that tick: when its time comes, the record says whether the flow is over, or when it has to be looked at
-//! again. So a flow is reported at most half a second and a tick after its time, and never before it. A tick has 16 bits, which
+//! again. So a flow is reported at most half a second and two ticks after its time, and never before it. A tick has 16 bits, which
 //! last for more than an hour: it is never more than ten seconds ahead.
 //!
 //! **Who makes room.** Of the flows that share a new one's bucket the one whose time comes first leaves; if packets came since
@@ -14,9 +14,10 @@
 
 use weir_cpu::prefetch_write;
 
-use super::index::WAYS;
-use super::record::{EndReason, Hot, Reading};
-use super::table::Table;
+use super::Facts;
+use super::index::{Index, Unit, WAYS};
+use super::record::{EndReason, Hot, Reading, milliseconds};
+use super::table::{Counts, Table};
 
 /// Nanoseconds of a tick are this power of two: 67 ms.
 const TICK: u32 = 26;
@@ -64,7 +65,7 @@ impl Table {
     /// When the record at a place has to be looked at: never before its time.
     #[inline]
     pub(super) fn due_of(&self, place: u32) -> u16 {
-        let (time, now) = (self.over_at(&self.records.hot[place as usize]).0, self.clock.now);
+        let (time, now) = (self.over_at(self.index.hot(place)).0, self.clock.now);
         // The tick in which the time lies is over by then.
         ((time.clamp(now.saturating_sub(HORIZON), now.saturating_add(HORIZON)) >> TICK) as u16).wrapping_add(1)
     }
@@ -97,14 +98,15 @@ impl Table {
         let ahead = i64::from(self.index.due(place).wrapping_sub(self.clock.tick()).cast_signed());
         let due = (now >> TICK).saturating_add_signed(ahead) << TICK;
         let noted = due.saturating_sub(self.settings.idle.min(HORIZON));
-        self.records.hot[place as usize].times(now).1 > noted
+        let hot = self.index.hot(place);
+        hot.times(now).1 > noted || hot.is_lively(milliseconds(now))
     }
 
     pub(super) fn look_at_all_again(&mut self) {
         let (tick, mut at) = (self.clock.tick(), 0);
         loop {
             for way in 0..WAYS {
-                self.index.set_due((at * WAYS + way) as u32, tick);
+                self.index.set_due(Index::place(at, way), tick);
             }
             at = self.index.next_bucket(at);
             if at == 0 {
@@ -160,6 +162,58 @@ impl Table {
         }
     }
 
+    /// What is the same for all flows that begin now.
+    pub(super) fn dawn(&self) -> Dawn {
+        let now = self.clock.now;
+        let whole = now / 1_000_000 * 1_000_000;
+        let ahead = self.settings.idle.min(HORIZON);
+        let due = (whole.saturating_add(self.settings.active.min(ahead)) >> TICK) as u16;
+        Dawn {
+            moment: milliseconds(now),
+            tick: self.clock.tick(),
+            due: due.wrapping_add(1),
+            noted: (whole.saturating_add(ahead)).saturating_sub(now >> TICK << TICK).cast_signed(),
+        }
+    }
+
+    /// The usual case of a full table: a plain packet whose flow is not there, in whose bucket another one leaves that had no packets since it
+    /// was looked at, and the ring has room. `false`, and nothing is done, in all others.
+    #[inline(always)]
+    pub(super) fn displace(&mut self, dawn: &Dawn, packet: &Reading, tally: &mut Tally) -> bool {
+        if !packet.is_simple() || !self.is_full() || self.ring.room(1) == 0 {
+            return false;
+        }
+        let Some((place, due)) = self.index.soonest_of_strangers(packet.hash, dawn.tick, CHOICE) else { return false };
+        let Some(hot) = Unit::at(self.index.units_mut().0, place) else { return false };
+        if hot.has_more() || dawn.is_used(hot, due) {
+            return false;
+        }
+        // The slots were the reader's last: asked for early.
+        prefetch_write(self.ring.address(AHEAD).cast::<u8>());
+        let (packets, octets) = (hot.packets, hot.octets);
+        self.ring.stage_with(|slot| slot.fill(hot, EndReason::Resources, (&Facts::NONE, &[0; 4])));
+        *hot = Hot::begin(packet, dawn.moment);
+        self.index.replace(place, packet.hash);
+        self.index.set_due(place, dawn.due);
+        tally.flows += 1;
+        tally.packets += u64::from(packets);
+        tally.octets += octets;
+        true
+    }
+
+    /// Lets the reader see what was put into the ring, and all read what was counted.
+    #[inline(always)]
+    pub(super) fn close(&mut self, tally: &Tally) {
+        if tally.flows == 0 {
+            return;
+        }
+        let Counts { flows, exported, exported_packets, exported_octets, long_ways, probes, .. } = &**self.counts;
+        [flows, &exported[EndReason::Resources as usize], long_ways, probes].into_iter().for_each(|counter| counter.add(tally.flows));
+        exported_packets.add(tally.packets);
+        exported_octets.add(tally.octets);
+        self.ring.publish(self.ring.staged());
+    }
+
     /// Makes room for a flow: its place, if it takes that of one of its own bucket, or else there is room now.
     #[inline(always)]
     pub(super) fn take_over(&mut self, hash: u64) -> Option<u32> {
@@ -171,7 +225,7 @@ impl Table {
             self.lose(place);
         }
         if is_own {
-            self.records.clear(place);
+            self.index.clear(place);
             self.index.replace(place, hash);
             return Some(place);
         }
@@ -188,7 +242,8 @@ impl Table {
             if !self.is_used(place) {
                 return Some(place);
             }
-            self.index.set_due(place, self.due_of(place));
+            // Behind those that begin now, which would have the same tick.
+            self.index.set_due(place, self.due_of(place).wrapping_add(1));
         }
         self.index.soonest(bucket, tick)
     }
@@ -209,12 +264,12 @@ impl Table {
     /// and one after the other, since a processor that has too many lines to wait for forgets the rest.
     fn leave(&mut self, now: u64, leaving: &Leaving, why: Why) {
         let places = leaving.places();
-        let bucket = |table: &Table, place: u32| table.index.fetch(table.records.hash(place));
-        places.iter().take(2 * EARLY).for_each(|place| self.records.fetch(*place));
+        let bucket = |table: &Table, place: u32| table.index.fetch(table.index.hash_of(place));
+        places.iter().take(2 * EARLY).for_each(|place| self.index.fetch_record(*place));
         places.iter().take(EARLY).for_each(|place| bucket(self, *place));
         for (number, &place) in places.iter().enumerate() {
             if let Some(later) = places.get(number + 2 * EARLY) {
-                self.records.fetch(*later);
+                self.index.fetch_record(*later);
             }
             if let Some(later) = places.get(number + EARLY) {
                 bucket(self, *later);
@@ -224,7 +279,7 @@ impl Table {
     }
 
     fn leave_if(&mut self, now: u64, place: u32, why: Why) {
-        let (time, reason) = self.over_at(&self.records.hot[place as usize]);
+        let (time, reason) = self.over_at(self.index.hot(place));
         match why {
             Why::Over if time > now => self.index.set_due(place, self.due_of(place)),
             Why::Over if self.export(place, reason) => self.remove(place),
@@ -244,7 +299,7 @@ impl Table {
         // The slots were the reader's last: asked for early.
         let slot = self.ring.address(AHEAD).cast::<u8>();
         prefetch_write(slot);
-        let (hot, beside) = (&self.records.hot[place as usize], self.records.beside(place));
+        let (hot, beside) = (self.index.hot(place), self.index.beside(place));
         let written = self.ring.push_with(|slot| slot.fill(hot, reason, beside));
         if written {
             self.counts.exported[reason as usize].add(1);
@@ -256,7 +311,7 @@ impl Table {
 
     #[cold]
     fn lose(&mut self, place: u32) {
-        let hot = &self.records.hot[place as usize];
+        let hot = self.index.hot(place);
         self.counts.unexported.add(1);
         self.counts.unexported_packets.add(hot.packets.into());
         self.counts.unexported_octets.add(hot.octets);
@@ -264,9 +319,37 @@ impl Table {
 
     #[inline(always)]
     fn remove(&mut self, place: u32) {
-        self.index.remove(self.records.hash(place), place);
-        self.records.clear(place);
+        let hash = self.index.hash_of(place);
+        self.index.remove(hash, place);
+        self.index.clear(place);
     }
+}
+
+/// What is the same for all flows that begin in one moment.
+pub(super) struct Dawn {
+    moment: u32,
+    tick: u16,
+    /// When their records have to be looked at.
+    due: u16,
+    /// As [`Table::is_used`] has it: a flow had packets since if it is not quiet for so many nanoseconds, less those to its tick.
+    noted: i64,
+}
+
+impl Dawn {
+    /// Whether packets of a flow came since the time to look at it was noted.
+    #[inline(always)]
+    fn is_used(&self, hot: &Hot, due: u16) -> bool {
+        let ahead = i64::from((due ^ 0x8000).cast_signed()) << TICK;
+        self.noted > ahead + i64::from(hot.quiet_for(self.moment)) * 1_000_000 || hot.is_lively(self.moment)
+    }
+}
+
+/// Flows that made room for others, and what they had counted.
+#[derive(Default)]
+pub(super) struct Tally {
+    flows: u64,
+    packets: u64,
+    octets: u64,
 }
 
 /// Why flows leave.

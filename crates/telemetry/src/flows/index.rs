@@ -1,8 +1,8 @@
 //! From a hash to the place where the flow's record is, and when each record has to be looked at.
 //!
 //! A bucket is one cache line: fourteen tags of 15 bits, and as many ticks. A record's place is told by its bucket and its way
-//! in it, so that a packet of a known flow touches two lines only, this one and the record. A bucket that is full goes on in a
-//! spare one, which has places of its own.
+//! in it, so that a packet of a known flow touches two lines only, this one and the record. The records lie behind their bucket, mostly
+//! on the same page. A bucket that is full goes on in a spare one, which has places of its own.
 //!
 //! **It is as large as its flows need**, so that few flows lie in few lines: linear hashing (Litwin 1980). Eight flows
 //! to a bucket on average; with every eighth flow that is more than ever before, one bucket is split in two, and about half of
@@ -12,9 +12,11 @@
 //! which are one in fifteen of all at most. There is a spare bucket for every eighth, so that with a keyed hash they
 //! do not run out. If they did, the flow would find no place and another one would leave for it.
 
-use weir_cpu::{LargePages, equal, prefetch_address};
+use weir_cpu::{LargePages, equal, prefetch_address, prefetch_write, soonest};
 
-use super::store::Store;
+use super::key::Secret;
+use super::record::Hot;
+use super::store::Pool;
 
 /// Flows of a bucket.
 pub(super) const WAYS: usize = 14;
@@ -61,14 +63,11 @@ impl Bucket {
     /// Of the ways with a flow the one that is to be looked at first, and when that is, more for later; more than any if there is none.
     #[inline(always)]
     fn soonest(&self, now: u16) -> (u32, usize) {
-        let (tags, ticks) = self.words.split_at(WAYS);
-        // In one number each, so that there are no branches: how far ahead as it is ordered, and the way.
-        let keys = tags.iter().zip(ticks).enumerate().map(|(way, (tag, tick))| {
-            let key = u32::from(tick.wrapping_sub(now) ^ 0x8000) << 8 | way as u32;
-            if *tag == 0 { u32::MAX } else { key }
-        });
-        let key = keys.fold(u32::MAX, u32::min);
-        (key >> 8, key as usize & 0xff)
+        let (Some(tags), Some(ticks)) = (self.words.first_chunk(), self.words.last_chunk()) else { return (u32::MAX, WAYS) };
+        match soonest(ticks, tags, now) {
+            (u16::MAX, way) if tags.get(way).is_none_or(|tag| *tag == 0) => (u32::MAX, WAYS),
+            (due, way) => (due.into(), way),
+        }
     }
 
     /// Ways with a flow, and when each has to be looked at: how many ticks from `now` on, below zero for those that wait.
@@ -78,6 +77,41 @@ impl Bucket {
         let both = tags.iter().zip(ticks).enumerate().filter(|(_, (tag, _))| **tag != 0);
         both.map(move |(way, (_, tick))| (way, tick.wrapping_sub(now).cast_signed()))
     }
+}
+
+/// A bucket, and behind it the records of its flows: on the same page mostly, so that the second line needs no address to be translated that
+/// the first one did not.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Unit {
+    bucket: Bucket,
+    hot: [Hot; WAYS],
+}
+
+/// An odd number of lines, so that those that are in the same place of their units do not share a cache's sets.
+const _: () = assert!(size_of::<Unit>() == 15 * 64);
+
+impl Unit {
+    const EMPTY: Unit = Unit { bucket: Bucket::EMPTY, hot: [Hot::NONE; WAYS] };
+
+    /// The record at a place.
+    #[inline(always)]
+    pub(super) fn at(units: &mut [Unit], place: u32) -> Option<&mut Hot> {
+        units.get_mut(unit_of(place))?.hot.get_mut(way_of(place))
+    }
+}
+
+/// A place is told by its bucket's number and the way in it.
+const WAY_BITS: u32 = 4;
+
+#[inline(always)]
+fn unit_of(place: u32) -> usize {
+    (place >> WAY_BITS) as usize
+}
+
+#[inline(always)]
+fn way_of(place: u32) -> usize {
+    (place & ((1 << WAY_BITS) - 1)) as usize
 }
 
 /// How many buckets there are but for spare ones: `mask + 1`, and those that were split so far besides.
@@ -106,7 +140,9 @@ impl Extent {
 #[derive(Debug)]
 pub(super) struct Index {
     /// Those that hashes lead to, and from `main` on the spare ones.
-    buckets: LargePages<Bucket>,
+    units: LargePages<Unit>,
+    pub(super) pool: Pool,
+    pub(super) secret: Secret,
     main: usize,
     free_spare: Vec<u32>,
     extent: Extent,
@@ -115,23 +151,48 @@ pub(super) struct Index {
 
 impl Index {
     /// For at most so many flows.
-    pub(super) fn new(flows: usize) -> Index {
+    pub(super) fn new(flows: usize, secret: Secret) -> Index {
         let main = flows.div_ceil(FLOWS).max(FIRST);
         let count = main + main / SPARE + SPARE_MORE;
         let free_spare = (main as u32..count as u32).rev().collect();
         let extent = Extent { mask: FIRST as u64 - 1, split: 0 };
-        Index { buckets: LargePages::filled(Bucket::EMPTY, count), main, free_spare, extent, flows: 0 }
-    }
-
-    /// Places that records may have.
-    pub(super) fn places(&self) -> usize {
-        self.buckets.len() * WAYS
+        let pool = Pool::new(count << WAY_BITS, flows);
+        Index { units: LargePages::filled(Unit::EMPTY, count), pool, secret, main, free_spare, extent, flows: 0 }
     }
 
     /// Flows in it.
     #[inline(always)]
     pub(super) fn flows(&self) -> usize {
         self.flows
+    }
+
+    #[inline(always)]
+    fn bucket(&self, at: usize) -> Option<&Bucket> {
+        self.units.get(at).map(|unit| &unit.bucket)
+    }
+
+    /// The record at a place.
+    #[inline(always)]
+    pub(super) fn hot(&self, place: u32) -> &Hot {
+        &self.units[unit_of(place)].hot[way_of(place)]
+    }
+
+    /// To change it.
+    #[inline(always)]
+    pub(super) fn hot_mut(&mut self, place: u32) -> &mut Hot {
+        &mut self.units[unit_of(place)].hot[way_of(place)]
+    }
+
+    /// All of them with their buckets, and what lies beside.
+    #[inline(always)]
+    pub(super) fn units_mut(&mut self) -> (&mut [Unit], &Pool) {
+        (&mut self.units, &self.pool)
+    }
+
+    /// Asks for the record at a place.
+    #[inline(always)]
+    pub(super) fn fetch_record(&self, place: u32) {
+        prefetch_write(self.units.as_ptr().wrapping_add(unit_of(place)).cast::<Hot>().wrapping_add(1 + way_of(place)).cast());
     }
 
     /// The bucket of a hash.
@@ -146,32 +207,37 @@ impl Index {
         (hash >> TAG_AT) as u16
     }
 
+    /// The bucket with a place, and the first place of a bucket.
+    pub(super) fn bucket_at(place: usize) -> usize {
+        place >> WAY_BITS
+    }
+
+    pub(super) fn first_place(bucket: usize) -> usize {
+        bucket << WAY_BITS
+    }
+
     #[inline(always)]
-    fn place(bucket: usize, way: usize) -> u32 {
-        (bucket * WAYS + way) as u32
+    pub(super) fn place(bucket: usize, way: usize) -> u32 {
+        (bucket << WAY_BITS | way) as u32
     }
 
     /// Asks for the bucket.
     #[inline(always)]
     pub(super) fn fetch(&self, hash: u64) {
-        prefetch_address(self.buckets.as_ptr().wrapping_add(self.home(hash)).cast());
+        prefetch_address(self.units.as_ptr().wrapping_add(self.home(hash)).cast());
     }
 
-    /// The first place where the flow may be, nearly always the place where it is; a place of nobody if there is none.
+    /// The index as it is now, for those who look up many.
     #[inline(always)]
-    pub(super) fn guess(&self, hash: u64) -> u32 {
-        let home = self.home(hash);
-        match self.buckets[home].ways(Index::tag(hash)) {
-            0 => NONE,
-            ways => Index::place(home, ways.trailing_zeros() as usize),
-        }
+    pub(super) fn view(&self) -> View<'_> {
+        View { units: &self.units, extent: self.extent }
     }
 
     /// The same for a flow that is not in its first bucket: in the spare ones behind it.
     #[inline(always)]
     pub(super) fn guess_behind(&self, hash: u64) -> u32 {
-        let mut at = self.buckets[self.home(hash)].next as usize;
-        while let Some(bucket) = self.buckets.get(at) {
+        let mut at = self.units[self.home(hash)].bucket.next as usize;
+        while let Some(bucket) = self.bucket(at) {
             match bucket.ways(Index::tag(hash)) {
                 0 => at = bucket.next as usize,
                 ways => return Index::place(at, ways.trailing_zeros() as usize),
@@ -184,7 +250,7 @@ impl Index {
     #[inline(always)]
     pub(super) fn guess_new(&self, hash: u64, now: u16, is_full: bool) -> u32 {
         let home = self.home(hash);
-        let bucket = &self.buckets[home];
+        let bucket = &self.units[home].bucket;
         let empty = bucket.ways(0);
         if empty != 0 && !is_full {
             return Index::place(home, empty.trailing_zeros() as usize);
@@ -199,7 +265,7 @@ impl Index {
     #[inline(always)]
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> (Option<u32>, u32) {
         let (tag, mut at, mut probes) = (Index::tag(hash), self.home(hash), 0);
-        while let Some(bucket) = self.buckets.get(at) {
+        while let Some(bucket) = self.bucket(at) {
             probes += 1;
             let mut ways = bucket.ways(tag);
             while ways != 0 {
@@ -225,7 +291,7 @@ impl Index {
     fn put(&mut self, home: usize, tag: u16) -> Option<u32> {
         let mut at = home;
         loop {
-            let bucket = &mut self.buckets[at];
+            let bucket = &mut self.units[at].bucket;
             let way = bucket.ways(0).trailing_zeros() as usize;
             if way < WAYS {
                 bucket.words[way] = tag;
@@ -237,8 +303,8 @@ impl Index {
             at = bucket.next as usize;
         }
         let spare = self.free_spare.pop()?;
-        self.buckets[at].next = spare;
-        self.buckets[spare as usize].words[0] = tag;
+        self.units[at].bucket.next = spare;
+        self.units[spare as usize].bucket.words[0] = tag;
         Some(Index::place(spare as usize, 0))
     }
 
@@ -251,20 +317,20 @@ impl Index {
 
     /// One more bucket: the next one that was not split yet gives it the flows whose hash leads there now.
     #[inline(never)]
-    pub(super) fn split(&mut self, records: &mut Store) {
+    pub(super) fn split(&mut self) {
         let Extent { mask, split } = self.extent;
         let low = split as usize;
         self.extent = if split == mask { Extent { mask: mask << 1 | 1, split: 0 } } else { Extent { mask, split: split + 1 } };
         let mut at = low;
         loop {
-            let (bucket, spare) = (self.buckets[at], at != low);
+            let (bucket, spare) = (self.units[at].bucket, at != low);
             if spare {
                 // It is free before its flows find other places, of which there are enough: the first bucket has some now, or
                 // this very one is taken again.
-                self.buckets[at] = Bucket::EMPTY;
+                self.units[at].bucket = Bucket::EMPTY;
                 self.free_spare.push(at as u32);
             } else {
-                self.buckets[low].next = NONE;
+                self.units[low].bucket.next = NONE;
             }
             // By way, since a spare bucket may be taken again while its flows leave it: each goes to a way that was looked at.
             for way in 0..WAYS {
@@ -273,16 +339,16 @@ impl Index {
                 if tag == 0 {
                     continue;
                 }
-                let home = self.home(records.hash(from));
+                let home = self.home(self.hash_of(from));
                 if home == low && !spare {
                     continue;
                 }
                 if !spare {
-                    self.buckets[low].words[way] = 0;
+                    self.units[low].bucket.words[way] = 0;
                 }
                 if let Some(to) = self.put(home, tag) {
                     self.set_due(to, tick);
-                    records.move_to(from, to);
+                    self.move_to(from, to);
                 }
             }
             if bucket.next == NONE {
@@ -292,30 +358,44 @@ impl Index {
         }
     }
 
+    /// Of the flows in the bucket of a hash the one that is to be looked at first, and when that is, more for later; if the bucket has
+    /// so many at least and is the only one where a flow with this hash could be, and none with its tag is there.
+    #[inline(always)]
+    pub(super) fn soonest_of_strangers(&self, hash: u64, now: u16, least: usize) -> Option<(u32, u16)> {
+        let home = self.home(hash);
+        let bucket = &self.units[home].bucket;
+        let empty = bucket.ways(0).count_ones() as usize;
+        if bucket.next != NONE || bucket.ways(Index::tag(hash)) != 0 || empty + least > WAYS {
+            return None;
+        }
+        let (due, way) = bucket.soonest(now);
+        (way < WAYS).then(|| (Index::place(home, way), due as u16))
+    }
+
     /// A flow takes the place of one that shares its buckets.
     #[inline(always)]
     pub(super) fn replace(&mut self, place: u32, hash: u64) {
-        self.buckets[place as usize / WAYS].words[place as usize % WAYS] = Index::tag(hash);
+        self.units[unit_of(place)].bucket.words[way_of(place)] = Index::tag(hash);
     }
 
     /// Takes a flow out. A spare bucket without flows is free again.
     pub(super) fn remove(&mut self, hash: u64, place: u32) {
-        let (at, way) = (place as usize / WAYS, place as usize % WAYS);
-        debug_assert!(self.buckets[at].words[way] != 0, "a flow that is not in the index");
-        self.buckets[at].words[way] = 0;
+        let (at, way) = (unit_of(place), way_of(place));
+        debug_assert!(self.units[at].bucket.words[way] != 0, "a flow that is not in the index");
+        self.units[at].bucket.words[way] = 0;
         self.flows = self.flows.saturating_sub(1);
-        if at >= self.main && self.buckets[at].is_empty() {
+        if at >= self.main && self.units[at].bucket.is_empty() {
             self.give_back(self.home(hash), at);
         }
     }
 
     #[cold]
     fn give_back(&mut self, home: usize, spare: usize) {
-        let (mut at, next) = (home, self.buckets[spare].next);
-        while let Some(bucket) = self.buckets.get_mut(at) {
+        let (mut at, next) = (home, self.units[spare].bucket.next);
+        while let Some(Unit { bucket, .. }) = self.units.get_mut(at) {
             if bucket.next as usize == spare {
                 bucket.next = next;
-                self.buckets[spare] = Bucket::EMPTY;
+                self.units[spare].bucket = Bucket::EMPTY;
                 self.free_spare.push(spare as u32);
                 return;
             }
@@ -327,19 +407,19 @@ impl Index {
     /// Notes when a record has to be looked at.
     #[inline(always)]
     pub(super) fn set_due(&mut self, place: u32, tick: u16) {
-        self.buckets[place as usize / WAYS].words[WAYS + place as usize % WAYS] = tick;
+        self.units[unit_of(place)].bucket.words[WAYS + way_of(place)] = tick;
     }
 
     /// When a record has to be looked at.
     pub(super) fn due(&self, place: u32) -> u16 {
-        self.buckets[place as usize / WAYS].words[WAYS + place as usize % WAYS]
+        self.units[unit_of(place)].bucket.words[WAYS + way_of(place)]
     }
 
     /// Of the flows of a bucket, and of the spare ones behind it, the one that is to be looked at first.
     #[inline(always)]
     pub(super) fn soonest(&self, mut at: usize, now: u16) -> Option<u32> {
         let mut soonest = (u32::MAX, NONE);
-        while let Some(bucket) = self.buckets.get(at) {
+        while let Some(bucket) = self.bucket(at) {
             let (due, way) = bucket.soonest(now);
             if way < WAYS && due < soonest.0 {
                 soonest = (due, Index::place(at, way));
@@ -352,7 +432,7 @@ impl Index {
     /// How many flows a bucket has.
     #[inline(always)]
     pub(super) fn count_of(&self, bucket: usize) -> usize {
-        self.buckets.get(bucket).map_or(0, |bucket| WAYS - bucket.ways(0).count_ones() as usize)
+        self.bucket(bucket).map_or(0, |bucket| WAYS - bucket.ways(0).count_ones() as usize)
     }
 
     /// The buckets that may have flows, for somebody who looks at all of them, some at a time: behind `at`, from the start on behind
@@ -362,76 +442,93 @@ impl Index {
         match at + 1 {
             next if next < self.extent.count() => next,
             next if self.spare_used() > 0 && next < self.main => self.main,
-            next if self.spare_used() > 0 && next < self.buckets.len() => next,
+            next if self.spare_used() > 0 && next < self.units.len() => next,
             _ => 0,
         }
     }
 
     /// How many of them there are.
     pub(super) fn walk_length(&self) -> usize {
-        self.extent.count() + if self.spare_used() > 0 { self.buckets.len() - self.main } else { 0 }
+        self.extent.count() + if self.spare_used() > 0 { self.units.len() - self.main } else { 0 }
     }
 
     /// The flows of a bucket, and how many ticks from now on each has to be looked at.
     #[inline(always)]
     pub(super) fn flows_of(&self, bucket: usize, now: u16) -> impl Iterator<Item = (u32, i16)> {
-        let due = self.buckets.get(bucket).into_iter().flat_map(move |bucket| bucket.due(now));
+        let due = self.bucket(bucket).into_iter().flat_map(move |bucket| bucket.due(now));
         due.map(move |(way, due)| (Index::place(bucket, way), due))
     }
 
     /// Spare buckets in use.
     pub(super) fn spare_used(&self) -> usize {
-        self.buckets.len() - self.main - self.free_spare.len()
+        self.units.len() - self.main - self.free_spare.len()
+    }
+}
+
+/// What a look-up needs of an index, so that it can be in registers.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    units: &'a [Unit],
+    extent: Extent,
+}
+
+impl View<'_> {
+    /// The first place where the flow may be, nearly always the place where it is; a place of nobody if there is none.
+    #[inline(always)]
+    pub(super) fn guess(self, hash: u64) -> u32 {
+        let home = self.extent.home(hash);
+        match self.units[home].bucket.ways(Index::tag(hash)) {
+            0 => NONE,
+            ways => Index::place(home, ways.trailing_zeros() as usize),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::{Parts, Secret};
+    use super::super::key::Parts;
     use super::super::record::Reading;
     use super::super::{Addresses, Facts, Key, Observation};
     use super::*;
     use crate::random::Random;
 
-    /// An index and records of flows that have a number each.
+    /// An index of flows that have a number each.
     struct Flows {
         index: Index,
-        records: Store,
     }
 
     impl Flows {
         fn new(most: usize, seed: u64) -> Flows {
-            let index = Index::new(most);
-            Flows { records: Store::new(index.places(), most, Secret::new(&mut Random::new(seed))), index }
+            Flows { index: Index::new(most, Secret::new(&mut Random::new(seed))) }
         }
 
         fn reading(&self, flow: u32) -> Reading {
             let mut parts = Parts { kind: super::super::key::Kind::Ip4, ..Parts::default() };
             parts.source[12..].copy_from_slice(&flow.to_be_bytes());
-            Reading::new(&Observation { key: Key::new(&parts), ..Observation::default() }, &self.records.secret).0
+            Reading::new(&Observation { key: Key::new(&parts), ..Observation::default() }, &self.index.secret).0
         }
 
         fn insert(&mut self, flow: u32) -> bool {
             let reading = self.reading(flow);
             if self.index.is_dense() {
-                self.index.split(&mut self.records);
+                self.index.split();
             }
             let Some(place) = self.index.insert(reading.hash) else { return false };
-            assert!(self.records.hot[place as usize].short == Default::default(), "somebody is there");
-            self.records.begin(flow, place, &reading, &Addresses::default(), &mut Facts::default);
+            assert!(self.index.hot(place).short == Default::default(), "somebody is there");
+            self.index.begin(flow, place, &reading, &Addresses::default(), &mut Facts::default);
             self.index.set_due(place, flow as u16);
             true
         }
 
         fn find(&self, flow: u32) -> Option<u32> {
             let reading = self.reading(flow);
-            self.index.find(reading.hash, |place| self.records.is_of(place, &reading, &Addresses::default())).0
+            self.index.find(reading.hash, |place| self.index.is_of(place, &reading, &Addresses::default())).0
         }
 
         fn remove(&mut self, flow: u32) {
             let place = self.find(flow).unwrap();
             self.index.remove(self.reading(flow).hash, place);
-            self.records.clear(place);
+            self.index.clear(place);
         }
     }
 
@@ -451,8 +548,8 @@ mod tests {
                 assert_eq!(flows.index.due(place), earlier as u16);
             }
         }
-        assert!(most_spare < flows.index.main / 12, "{most_spare} of {}", flows.index.main);
-        let guessed = (0..MOST).filter(|flow| flows.find(*flow) == Some(flows.index.guess(flows.reading(*flow).hash))).count();
+        assert!(most_spare < flows.index.main / 11, "{most_spare} of {}", flows.index.main);
+        let guessed = (0..MOST).filter(|flow| flows.find(*flow) == Some(flows.index.view().guess(flows.reading(*flow).hash))).count();
         assert!(guessed > MOST as usize * 97 / 100, "{guessed}");
         // Who looks at all buckets finds every flow once.
         let (mut at, mut seen) = (0, 0);
@@ -474,7 +571,7 @@ mod tests {
     /// All flows in one bucket, which no hash does: none is lost as long as there are spare ones, and all are free again afterwards.
     #[test]
     fn a_full_bucket_goes_on() {
-        let mut index = Index::new(1000);
+        let mut index = Index::new(1000, Secret::new(&mut Random::new(1)));
         let hash = |flow: u64| flow << 52 | TAGGED;
         let spares = index.spare_used() + index.free_spare.len();
         let most = (spares + 1) * WAYS;

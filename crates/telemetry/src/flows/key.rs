@@ -127,16 +127,16 @@ impl Key {
         let [s0, s1, d0, d1, middle, interfaces, tags] = self.0;
         if middle & KIND == Kind::Ip4 as u64 {
             debug_assert!((s0 | d0 | s1 << 32 | d1 << 32) == 0, "addresses of IPv4 have four octets");
-            return (Short([s1 >> 32 | d1, middle, interfaces, tags]), Addresses::default());
+            return (Short::new(s1 >> 32 | d1, middle, interfaces, tags), Addresses::default());
         }
         let addresses = [s0, s1, d0, d1];
-        (Short([secret.digest(&addresses), middle, interfaces, tags]), addresses)
+        (Short::new(secret.digest(&addresses), middle, interfaces, tags), addresses)
     }
 
     /// Both put together again.
     #[must_use]
     pub fn join(short: &Short, addresses: &Addresses) -> Key {
-        let [both, middle, interfaces, tags] = short.0;
+        let ([both, middle], [_, _, interfaces, tags]) = (short.begin(), short.0);
         let [s0, s1, d0, d1] = if short.is_ip4() { [0, both << 32, 0, both & !0xffff_ffff] } else { *addresses };
         Key([s0, s1, d0, d1, middle, interfaces, tags])
     }
@@ -145,40 +145,95 @@ impl Key {
 /// Source and destination, as in a [`Key`].
 pub type Addresses = [u64; 4];
 
-/// What of a key is compared in one go: both addresses of IPv4, or a digest; ports and what else lies in one word;
-/// interfaces; tags and label.
+/// What of a key is compared in one go: source address and what is small; destination address and ports; interfaces; tags and
+/// label. Of what is not IPv4, the halves of a digest stand in place of the addresses.
+///
+/// The first two words lie as the sixteen octets of a plain packet from its TTL on, so that they are loaded as they are: where
+/// the TTL is, the octet that all flows of a kind share; the protocol; where the checksum is, status and type of service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Short(pub(crate) [u64; 4]);
 
-/// Bits of the second word: what kind of flow, and its status.
+/// Bits of the first word: what kind of flow, and where the other small parts begin.
 const KIND: u64 = 7;
-const STATUS: u64 = 0xff00;
+pub(crate) const PROTOCOL_AT: u32 = 8;
+const STATUS_AT: u32 = 16;
+pub(crate) const TOS_AT: u32 = 24;
+const STATUS: u64 = 0xff << STATUS_AT;
 /// Bits of the third word: the interface of departure.
 const OUTPUT: u64 = 0xffff_ffff;
 
+/// What a record set selects of where a packet went, as it is added to a [`Short`]: the interface of departure in the lower half, the
+/// status in the upper one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Fate(u64);
+
+impl Fate {
+    /// Out of an interface, and nothing else is told.
+    #[inline(always)]
+    pub(crate) fn out(interface: u32) -> Fate {
+        Fate(interface.into())
+    }
+
+    /// The same interface with another status.
+    #[inline(always)]
+    pub(crate) fn with_status(self, status: u8) -> Fate {
+        Fate(self.0 & OUTPUT | u64::from(status) << (STATUS_AT + 32))
+    }
+
+    /// The same status with another interface.
+    #[inline(always)]
+    pub(crate) fn with_output(self, interface: u32) -> Fate {
+        Fate(self.0 & !OUTPUT | u64::from(interface))
+    }
+}
+
 impl Short {
+    /// Of no flow.
+    pub(super) const NONE: Short = Short([0; 4]);
+
+    /// From both addresses of IPv4 or a digest, and the last three words of a key.
+    #[inline(always)]
+    pub(crate) fn new(both: u64, middle: u64, interfaces: u64, tags: u64) -> Short {
+        let part = |from: u32, to: u32| (middle >> from & 0xff) << to;
+        let small = middle & 0xff | part(24, PROTOCOL_AT) | part(8, STATUS_AT) | part(16, TOS_AT);
+        Short([small | both << 32, both >> 32 | middle & !0xffff_ffff, interfaces, tags])
+    }
+
+    /// The first two words as they were put together.
+    fn begin(&self) -> [u64; 2] {
+        let [first, second, ..] = self.0;
+        let part = |from: u32, to: u32| (first >> from & 0xff) << to;
+        let small = first & 0xff | part(PROTOCOL_AT, 24) | part(STATUS_AT, 8) | part(TOS_AT, 16);
+        [first >> 32 | second << 32, small | second & !0xffff_ffff]
+    }
+
     /// Whether it is all of the key.
     #[inline(always)]
     pub(crate) fn is_ip4(&self) -> bool {
-        self.0[1] & KIND == Kind::Ip4 as u64
+        self.0[0] & KIND == Kind::Ip4 as u64
     }
 
-    /// Tells what became of a packet, in the bits that the record set has for it.
+    /// Of a plain packet, from the words that are its own and those that it shares.
     #[inline(always)]
-    pub(crate) fn set_status(&mut self, status: u8) {
-        self.0[1] = self.0[1] & !STATUS | u64::from(status) << 8;
+    pub(crate) fn of_plain([first, second]: [u64; 2], interfaces: u64, Fate(fate): Fate) -> Short {
+        Short([first | fate >> 32, second, interfaces | fate & OUTPUT, 0])
     }
 
-    /// Tells by which interface it left, likewise.
+    /// Tells where a packet went; nothing was told before.
     #[inline(always)]
-    pub(crate) fn set_output(&mut self, interface: u32) {
-        self.0[2] = self.0[2] & !OUTPUT | u64::from(interface);
+    pub(crate) fn tell(&mut self, Fate(fate): Fate) {
+        self.0[0] = self.0[0] & !STATUS | fate >> 32;
+        self.0[2] = self.0[2] & !OUTPUT | fate & OUTPUT;
     }
 
-    /// Tells both interfaces, likewise.
-    pub(crate) fn set_interfaces(&mut self, input: u32, output: u32) {
-        self.0[2] = u64::from(input) << 32 | u64::from(output);
+    /// Bits that are set if it is not the key of a plain packet, whose words are in registers: put together in memory, they would
+    /// be read at once before they are there.
+    #[inline(always)]
+    pub(crate) fn differs(&self, [first, second]: [u64; 2], interfaces: u64, Fate(fate): Fate) -> u64 {
+        let [a, b, c, d] = self.0;
+        (a ^ (first | fate >> 32)) | (b ^ second) | (c ^ (interfaces | fate & OUTPUT)) | d
     }
 }
 
@@ -209,7 +264,7 @@ fn swapped(word: u16) -> u16 {
 pub struct Secret([u64; 10]);
 
 /// The share of interfaces and tags in a hash.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rest(u128);
 
 impl Secret {
@@ -223,38 +278,60 @@ impl Secret {
     #[inline(always)]
     pub(crate) fn digest(&self, [a, b, c, d]: &Addresses) -> u64 {
         let [.., s, t, u, v] = self.0;
-        self.mix(product(*a, s, *b, t).wrapping_add(product(*c, u, *d, v)))
+        mix(product(*a, s, *b, t).wrapping_add(product(*c, u, *d, v)).wrapping_add(self.ground()))
     }
 
     /// What interfaces and tags add, the same for most packets of a vector.
     #[inline(always)]
     pub(crate) fn rest(&self, interfaces: u64, tags: u64) -> Rest {
         let [_, _, s, t, ..] = self.0;
-        Rest(product(interfaces & !OUTPUT, s, tags, t))
+        Rest(product(interfaces & !OUTPUT, s, tags, t).wrapping_add(self.ground()))
     }
 
-    /// The hash, when the share of interfaces and tags is known and there is no status yet.
+    /// What all sums have besides.
     #[inline(always)]
-    pub(crate) fn hash_with(&self, both: u64, middle: u64, rest: Rest) -> u64 {
-        let [s, t, ..] = self.0;
-        self.mix(product(both, s, middle, t).wrapping_add(rest.0))
-    }
-
-    /// Sums of products go up in even steps where keys do, as port numbers in a scan; multiplied with each other, the halves
-    /// of a sum do not. The lowest bits of a product are weak, and so are the highest: each half makes up for the other.
-    #[inline(always)]
-    fn mix(&self, sum: u128) -> u64 {
+    fn ground(&self) -> u128 {
         let [.., s, t, _, _, _, _] = self.0;
-        let mixed = product(sum as u64, s, (sum >> 64) as u64, t);
-        (mixed ^ mixed >> 64) as u64 | TAGGED
+        u128::from(s) | u128::from(t) << 64
+    }
+
+    /// What a hash of keys needs that share interfaces and tags.
+    #[inline(always)]
+    pub(crate) fn begin(&self, rest: Rest) -> Begun {
+        let [s, t, ..] = self.0;
+        Begun { s, t, rest }
     }
 
     /// 64 bits, which depend on all but where the packet goes.
     #[inline(always)]
     pub(crate) fn hash(&self, short: &Short) -> u64 {
-        let [both, middle, interfaces, tags] = short.0;
-        self.hash_with(both, middle & !STATUS, self.rest(interfaces, tags))
+        let [first, second, interfaces, tags] = short.0;
+        self.begin(self.rest(interfaces, tags)).hash([first & !STATUS, second])
     }
+}
+
+/// What keys share in their hash, so that it can be in registers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    s: u64,
+    t: u64,
+    rest: Rest,
+}
+
+impl Begun {
+    /// The hash, from the first two words; without a status.
+    #[inline(always)]
+    pub(crate) fn hash(self, [first, second]: [u64; 2]) -> u64 {
+        mix(product(first, self.s, second, self.t).wrapping_add(self.rest.0))
+    }
+}
+
+/// Sums of products go up in even steps where keys do, as port numbers in a scan; multiplied with each other, the halves
+/// of a sum do not. The lowest bits of a product are weak, and so are the highest: each half makes up for the other.
+#[inline(always)]
+fn mix(sum: u128) -> u64 {
+    let mixed = product(sum as u64, 0, (sum >> 64) as u64, 0);
+    (mixed ^ mixed >> 64) as u64 | TAGGED
 }
 
 #[inline(always)]
@@ -310,7 +387,7 @@ mod tests {
             let mut words = [0; 4];
             words[word] = 1 << bit;
             let changed = (secret.hash(&Short(words)) ^ base.0).count_ones();
-            let is_fate = word == 1 && STATUS >> bit & 1 != 0 || word == 2 && OUTPUT >> bit & 1 != 0;
+            let is_fate = word == 0 && STATUS >> bit & 1 != 0 || word == 2 && OUTPUT >> bit & 1 != 0;
             assert!(if is_fate { changed == 0 } else { (8..57).contains(&changed) }, "{word} {bit}: {changed}");
             let changed = (secret.digest(&words) ^ base.1).count_ones();
             assert!((8..57).contains(&changed), "{word} {bit}: {changed}");

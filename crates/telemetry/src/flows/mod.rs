@@ -2,13 +2,13 @@
 //!
 //! A [`Table`] belongs to one worker; nobody else touches it. It is handed readings (a key and a few numbers a
 //! packet, in one cache line) by the vector, and writes the records of flows that ended into a ring, from where the cold side
-//! takes them. Nothing here reads a clock, allocates after the start, or waits.
+//! takes them. Plain packets of IPv4 come as slips, half a line each. Nothing here reads a clock, allocates after the start, or waits.
 //!
 //! * [`key`]: what tells one flow from another, and the keyed hash over it.
 //! * [`observe`]: from a frame to what the table is told; [`selection`]: as a record set wants it, and fast for plain frames.
 //! * [`record`]: what is known of a flow.
 //! * `index`: from a hash to the place where the flow's record is, and when it has to be looked at.
-//! * `store`: the records by place.
+//! * `store`: the records by place, and what lies beside them.
 //! * `table`: looking up and counting, staged over the vector so that its waits for memory overlap.
 //! * `expiry`: flows that are over leave, within a budget a turn; and those that must make room.
 //!
@@ -25,9 +25,11 @@ pub mod selection;
 mod store;
 mod table;
 
+pub(crate) use key::Fate;
 pub use key::{Addresses, Key};
 pub use record::{EndReason, Facts, FlowRecord, Observation, Reading};
+pub(crate) use record::{Share, Slip};
 pub(crate) use selection::Sight;
 pub use selection::{Beside, Selection};
 pub use table::{Counts, Records, Settings, Table, VECTOR};
-pub(crate) use table::{GROUP, LAG};
+pub(crate) use table::{GROUP, LAG, Plain};

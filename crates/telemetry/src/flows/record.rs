@@ -3,7 +3,7 @@
 //! (`Departed`, [`FlowRecord`]).
 
 use super::index::NONE;
-use super::key::{Addresses, Key, Kind, Parts, Secret, Short};
+use super::key::{Addresses, Fate, Key, Kind, Parts, Rest, Secret, Short};
 
 /// FIN of TCP (RFC 9293, 3.1).
 pub const FIN: u16 = 0x01;
@@ -49,6 +49,73 @@ pub struct Reading {
     pub(crate) packet: usize,
 }
 
+/// What a plain packet of IPv4 tells, half a cache line. What it shares with others lies elsewhere ([`Share`]), where it goes as
+/// well ([`Fate`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(32))]
+pub(crate) struct Slip {
+    /// The first two words of a [`Short`].
+    pub(crate) key: [u64; 2],
+    /// See [`sizes_of`]; the length is all of its octets.
+    pub(crate) sizes: u32,
+    /// See [`marks_of`].
+    pub(crate) marks: u32,
+    /// The packet's identity and what became of it: the meter's affair.
+    pub(crate) packet: usize,
+}
+
+impl Slip {
+    /// Octets from the IP header on.
+    #[inline(always)]
+    pub(crate) fn octets(&self) -> u32 {
+        length_of(self.sizes)
+    }
+
+    /// Whether it is of a packet whose addresses lie elsewhere.
+    #[inline(always)]
+    pub(crate) fn is_wide(&self) -> bool {
+        self.marks & WIDE != 0
+    }
+}
+
+/// What plain packets of IPv4 have in common that came by one interface under one record set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// The third word of their keys, but for where they go.
+    pub(crate) interfaces: u64,
+    pub(crate) rest: Rest,
+    /// The mark of all of them: whether what only a flow's first packet tells is wanted.
+    pub(crate) facts: u32,
+}
+
+impl Share {
+    /// The key of one.
+    #[inline(always)]
+    pub(super) fn short(&self, slip: &Slip, fate: Fate) -> Short {
+        Short::of_plain(slip.key, self.interfaces, fate)
+    }
+
+    /// Bits that are set if this is not the key of one.
+    #[inline(always)]
+    pub(super) fn differs(&self, key: &Short, slip: &Slip, fate: Fate) -> u64 {
+        key.differs(slip.key, self.interfaces, fate)
+    }
+
+    /// In full width, with its hash.
+    #[inline(always)]
+    pub(crate) fn reading(&self, slip: &Slip, fate: Fate, hash: u64) -> Reading {
+        Reading {
+            short: self.short(slip, fate),
+            hash,
+            sizes: slip.sizes,
+            octets: slip.octets(),
+            marks: slip.marks | self.facts,
+            place: NONE,
+            packet: 0,
+        }
+    }
+}
+
 /// Length and TTL of a packet in one word, to be compared both at once: the length as a signed number.
 #[inline(always)]
 pub(crate) fn sizes_of(length: u16, ttl: u8) -> u32 {
@@ -64,6 +131,9 @@ fn length_of(sizes: u32) -> u32 {
 fn ttl_of(sizes: u32) -> u8 {
     (sizes >> 16) as u8
 }
+
+/// Milliseconds: more than three ticks in which records are looked at.
+const LIVELY: u32 = 250;
 
 /// In `marks`: the flags of TCP in the lower half, as they are on the wire, those of fragments in the next octet, and in the
 /// highest two bits what a flow has beside its line. In a record that leaves, the reason stands between them.
@@ -103,10 +173,21 @@ impl Reading {
         (reading, addresses)
     }
 
+    /// Whether a flow that it begins is a line and nothing else, and goes on.
+    #[inline(always)]
+    pub(super) fn is_simple(&self) -> bool {
+        self.marks & (WIDE | FACTS | ENDS) == 0
+    }
+
     /// Whether it ends its flow.
     #[inline(always)]
     pub(super) fn ends(&self) -> bool {
         self.marks & ENDS != 0
+    }
+
+    /// Its flow's record may be here.
+    pub(crate) fn guess_is(&mut self, place: u32) {
+        self.place = place;
     }
 
     /// It is not known any more where its flow's record may be.
@@ -289,6 +370,9 @@ pub(super) fn milliseconds(now: u64) -> u32 {
 }
 
 impl Hot {
+    /// Of no flow.
+    pub(super) const NONE: Hot = Hot { short: Short::NONE, octets: 0, packets: 0, first: 0, last: 0, marks: 0, least: 0, most: 0 };
+
     #[inline(always)]
     pub(super) fn begin(packet: &Reading, moment: u32) -> Hot {
         Hot {
@@ -305,12 +389,41 @@ impl Hot {
 
     #[inline(always)]
     pub(super) fn add(&mut self, packet: &Reading, moment: u32) {
-        self.octets += u64::from(packet.octets);
+        // What it has beside its line was told by its first packet.
+        self.sum_up(packet.octets, packet.sizes, packet.marks & !(WIDE | FACTS), moment);
+    }
+
+    /// As [`Hot::add`], of a flow whose key is the packet's.
+    #[inline(always)]
+    pub(super) fn add_plain(&mut self, packet: &Slip, moment: u32) {
+        self.sum_up(packet.octets(), packet.sizes, packet.marks, moment);
+    }
+
+    #[inline(always)]
+    fn sum_up(&mut self, octets: u32, sizes: u32, marks: u32, moment: u32) {
+        self.octets += u64::from(octets);
         self.packets = self.packets.wrapping_add(1);
         self.last = moment;
-        // What it has beside its line was told by its first packet.
-        self.marks |= packet.marks & !(WIDE | FACTS);
-        (self.least, self.most) = weir_cpu::stretch(self.least, self.most, packet.sizes);
+        self.marks |= marks;
+        (self.least, self.most) = weir_cpu::stretch(self.least, self.most, sizes);
+    }
+
+    /// Whether something of it lies beside its line.
+    #[inline(always)]
+    pub(super) fn has_more(&self) -> bool {
+        self.marks & (WIDE | FACTS) != 0
+    }
+
+    /// Whether it had several packets, the last one within the time that a tick may be late.
+    #[inline(always)]
+    pub(super) fn is_lively(&self, moment: u32) -> bool {
+        self.packets > 1 && self.quiet_for(moment) < LIVELY
+    }
+
+    /// Milliseconds since its last packet.
+    #[inline(always)]
+    pub(super) fn quiet_for(&self, moment: u32) -> u32 {
+        moment.wrapping_sub(self.last)
     }
 
     /// Whether its end was seen.

@@ -7,9 +7,9 @@
 //!
 //! A record set without any field of IP looks at frames only: all of them are L2 flows.
 
-use super::key::{Addresses, Kind, Parts, Rest, Secret, Short, ground};
+use super::key::{Addresses, Begun, Kind, PROTOCOL_AT, Parts, Secret, Short, TOS_AT, ground};
 use super::observe;
-use super::record::{FACTS, MPLS, Reading, WIDE, marks_of, sizes_of};
+use super::record::{FACTS, MPLS, Reading, Share, Slip, WIDE, marks_of, sizes_of};
 use super::{Facts, Key, Observation};
 
 /// Which parts of a key a record set selects, for one direction.
@@ -24,7 +24,10 @@ pub struct Selection {
     frames: bool,
     /// What plain IPv4 begins with behind the MAC addresses: type, version and length of the header; what nothing begins with where
     /// IP is not looked for.
-    plain4: u64,
+    plain4: u32,
+    /// Of the sixteen octets of plain IPv4 from its TTL on, what tells flows apart; of the word in front of them, the type of service.
+    own: [u64; 2],
+    tos: u32,
     /// Whether the top label tells flows apart, and the flow label of IPv6.
     labels: (bool, bool),
     /// The mark of its readings: whether what only a flow's first packet tells is wanted.
@@ -95,14 +98,18 @@ impl Selection {
             };
             Key::new(&all).0
         };
+        let ip4 = mask(Kind::Ip4);
+        let (source, destination, small) = (ip4[1] >> 32, ip4[3] >> 32, ip4[4]);
         let frames = !has(&[4, 5, 6, 7, 8, 11, 12, 27, 28, 31, 32, 60, 139]);
         Selection {
-            ip4: mask(Kind::Ip4),
+            ip4,
+            own: [(small >> 24 & 0xff) << PROTOCOL_AT | source << 32, destination | small & !0xffff_ffff],
+            tos: ((small >> 16 & 0xff) << TOS_AT) as u32,
             ip6: mask(Kind::Ip6),
             l2: mask(Kind::L2),
             ground: ground(Kind::L2, egress, set),
             frames,
-            plain4: if frames { u64::MAX } else { 0x45_0008 },
+            plain4: if frames { u32::MAX } else { 0x45_0008 },
             labels,
             facts: if has(&FACTS_ELEMENTS) { FACTS } else { 0 },
         }
@@ -149,62 +156,64 @@ impl Selection {
     }
 }
 
-/// A record set at an interface: what is the same for all packets of a vector.
+/// What plain packets of IPv4 are read by: copied, so that it can be in registers while others are written.
 ///
 /// Words are loaded as they are on the wire, the first octet lowest, and stay so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Glass {
+    /// As [`Selection`] has it.
+    plain4: u32,
+    tos: u32,
+    own: [u64; 2],
+    ground: u64,
+    begun: Begun,
+}
+
+impl Glass {
+    /// Reads a frame of plain IPv4, the usual one, and gives its hash; what is not 0 with it says that it is another one: then nothing
+    /// was written that matters.
+    #[inline(always)]
+    pub(crate) fn read(self, frame: &[u8], to: &mut Slip) -> (u32, u64) {
+        let Some(head) = frame.first_chunk::<SHORT>() else { return (1, 0) };
+        // Type, version, type of service; TTL, protocol, checksum, source; fragment word.
+        let (kind, own, fragment) = (half(head, 12), quad(head, 22), u32::from(pair(head, 20)));
+        let (length, flags) = (pair(head, 16).swap_bytes(), FLAGS[usize::from((own >> 8) as u8)]);
+        let key = [own & self.own[0] | self.ground | u64::from(kind & self.tos), quad(head, 30) & self.own[1]];
+        to.key = key;
+        to.sizes = sizes_of(length, own as u8);
+        to.marks = marks_of(pair(head, 46) & flags as u16, fragment as u8 & 0xe0);
+        // Whole, TCP or UDP, with all of the header that is looked at.
+        let odd = (kind ^ self.plain4) << 8 | fragment & 0xff3f | u32::from(length < LEAST) | flags & NEITHER;
+        // From what is in registers: the words in memory would be read at once before they are there.
+        (odd, self.begun.hash(key))
+    }
+}
+
+/// A record set at an interface: what is the same for all packets of a vector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sight<'a> {
     selection: &'a Selection,
     secret: &'a Secret,
-    /// As [`Selection`] has it.
-    plain4: u64,
-    /// Of IPv4, what counts of the addresses, and of ports, protocol and type of service, each in its place.
-    addresses: u64,
-    ports: u64,
-    protocol: u64,
-    tos: u64,
-    /// What the second word of a key has besides.
-    ground: u64,
-    /// The mark of all readings.
-    facts: u32,
-    /// The interface of arrival, as keys have it: of IPv4 and of IPv6.
-    interfaces: [u64; 2],
-    rest: Rest,
+    /// The interface of arrival, as keys have it: of IPv6.
+    interfaces6: u64,
+    /// What plain packets of IPv4 have in common.
+    pub(crate) share: Share,
 }
 
 impl<'a> Sight<'a> {
     #[inline(always)]
     pub(crate) fn new(selection: &'a Selection, secret: &'a Secret, input: u32) -> Sight<'a> {
         let input = u64::from(input) << 32;
-        let interfaces = [input & selection.ip4[5], input & selection.ip6[5]];
-        let mask = &selection.ip4;
-        Sight {
-            selection,
-            secret,
-            plain4: selection.plain4,
-            addresses: mask[1] >> 32 | mask[3] & !0xffff_ffff,
-            ports: mask[4] & !0xffff_ffff,
-            protocol: mask[4] & 0xff00_0000,
-            tos: mask[4] & 0xff_0000,
-            ground: selection.ground | Kind::Ip4 as u64,
-            facts: selection.facts,
-            interfaces,
-            rest: secret.rest(interfaces[0], 0),
-        }
+        let interfaces = input & selection.ip4[5];
+        let share = Share { interfaces, rest: secret.rest(interfaces, 0), facts: selection.facts };
+        Sight { selection, secret, interfaces6: input & selection.ip6[5], share }
     }
 
-    /// Reads a frame of plain IPv4, the usual one; `false` for others: then nothing was written that
-    /// matters. The place of the flow's record is left as it was.
+    /// For plain packets.
     #[inline(always)]
-    pub(crate) fn read(&self, frame: &[u8], to: &mut Reading) -> bool {
-        let Some(head) = frame.first_chunk::<SHORT>() else { return false };
-        // Type, version, type of service, length; identification, fragment word, TTL, protocol.
-        let (early, late) = (quad(head, 12), quad(head, 20));
-        let (length, flags) = (word(head, 16), FLAGS[usize::from(head[23])]);
-        self.plain4(head, (early, late, length, flags as u16), to);
-        // Whole, TCP or UDP, with all of the header that is looked at.
-        let odd = early & 0xff_ffff ^ self.plain4 | late & 0xff3f | u64::from(length < LEAST) | u64::from(flags & NEITHER);
-        odd == 0
+    pub(crate) fn glass(&self) -> Glass {
+        let Selection { plain4, own, tos, ground, .. } = *self.selection;
+        Glass { plain4, tos, own, ground: ground | Kind::Ip4 as u64, begun: self.secret.begin(self.share.rest) }
     }
 
     /// Reads any other frame; `None` for what the long way is for.
@@ -218,18 +227,7 @@ impl<'a> Sight<'a> {
     /// Whether record sets want what only a flow's first packet tells.
     #[inline(always)]
     pub(crate) fn wants_facts(&self) -> bool {
-        self.facts != 0
-    }
-
-    #[inline(always)]
-    fn plain4(&self, head: &[u8; SHORT], (early, late, length, flags): (u64, u64, u16, u16), to: &mut Reading) {
-        let both = quad(head, 26) & self.addresses;
-        let middle = quad(head, 30) & self.ports | late & self.protocol | early >> 8 & self.tos | self.ground;
-        to.short = Short([both, middle, self.interfaces[0], 0]);
-        to.hash = self.secret.hash_with(both, middle, self.rest);
-        to.sizes = sizes_of(length, head[22]);
-        to.octets = length.into();
-        to.marks = marks_of(u16::from_le_bytes([head[46], head[47]]) & flags, late as u8 & 0xe0) | self.facts;
+        self.share.facts != 0
     }
 
     #[inline(always)]
@@ -245,11 +243,11 @@ impl<'a> Sight<'a> {
         let small = u64::from(protocol) << 24 | u64::from((first >> 20) as u8) << 16;
         let middle = (quad(head, 50) & !0xffff_ffff | small) & mask[4] | self.selection.ground | Kind::Ip6 as u64;
         let flow_label = if self.selection.labels.1 { first & 0x000f_ffff } else { 0 };
-        to.short = Short([self.secret.digest(addresses), middle, self.interfaces[1], flow_label.into()]);
+        to.short = Short::new(self.secret.digest(addresses), middle, self.interfaces6, flow_label.into());
         to.hash = self.secret.hash(&to.short);
         to.octets = 40 + u32::from(length);
         to.sizes = sizes_of(length.saturating_add(40), head[21]);
-        to.marks = marks_of(u16::from_le_bytes([head[66], head[67]]) & flags as u16, 0) | WIDE | self.facts;
+        to.marks = marks_of(u16::from_le_bytes([head[66], head[67]]) & flags as u16, 0) | WIDE | self.share.facts;
         true
     }
 }
@@ -267,17 +265,28 @@ const LEAST: u16 = 34;
 
 #[inline(always)]
 fn word<const N: usize>(head: &[u8; N], at: usize) -> u16 {
-    u16::from_be_bytes([head[at], head[at + 1]])
+    pair(head, at).swap_bytes()
 }
 
-/// As it is on the wire.
+/// As they are on the wire: two octets, four, eight.
+#[inline(always)]
+fn pair<const N: usize>(head: &[u8; N], at: usize) -> u16 {
+    head.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |octets| u16::from_le_bytes(*octets))
+}
+
+#[inline(always)]
+fn half<const N: usize>(head: &[u8; N], at: usize) -> u32 {
+    head.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |octets| u32::from_le_bytes(*octets))
+}
+
 #[inline(always)]
 fn quad<const N: usize>(head: &[u8; N], at: usize) -> u64 {
-    u64::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3], head[at + 4], head[at + 5], head[at + 6], head[at + 7]])
+    head.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |octets| u64::from_le_bytes(*octets))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::key::Fate;
     use super::*;
     use crate::exporter::RecordSet;
     use crate::random::Random;
@@ -287,10 +296,16 @@ mod tests {
     }
 
     fn read(selection: &Selection, secret: &Secret, input: u32, frame: &[u8]) -> Option<(Reading, Addresses, Beside)> {
-        let (mut reading, mut addresses, mut beside) = (Reading::default(), Addresses::default(), Beside::default());
-        reading.forget_place();
+        let (mut slip, mut reading, mut addresses, mut beside) = Default::default();
         let sight = Sight::new(selection, secret, input);
-        let plain = sight.read(frame, &mut reading) || sight.read_other(frame, &mut reading, &mut addresses).is_some();
+        let (odd, hash) = sight.glass().read(frame, &mut slip);
+        let plain = if odd == 0 {
+            reading = sight.share.reading(&slip, Fate::default(), hash);
+            true
+        } else {
+            sight.read_other(frame, &mut reading, &mut addresses).is_some()
+        };
+        reading.forget_place();
         if plain && sight.wants_facts() {
             beside = Beside::of(frame);
         }

@@ -1,23 +1,15 @@
-//! The records of a table, by place: for each flow the one line that its packets touch, and beside it what only some flows
-//! have and no packet of a known flow of IPv4 reads.
+//! The records of a table, by place: for each flow the one line that its packets touch, which lies behind its bucket, and apart from it
+//! what only some flows have and no packet of a known flow of IPv4 reads.
 //!
 //! Such are the addresses of what is not IPv4, and what only the first packet tells where a record set wants it. They lie
 //! in a pool, so that places that are empty cost nothing there, and a record that moves leaves them where they are.
 
-use weir_cpu::{LargePages, prefetch_address, prefetch_write};
+use weir_cpu::{LargePages, prefetch_address};
 
 use super::Facts;
-use super::index::NONE;
-use super::key::{Addresses, Key, Secret, Short};
+use super::index::{Index, NONE};
+use super::key::{Addresses, Key, Short};
 use super::record::{EndReason, FACTS, FlowRecord, Hot, Reading, WIDE};
-
-/// Records.
-#[derive(Debug)]
-pub(super) struct Store {
-    pub(super) hot: LargePages<Hot>,
-    pub(super) pool: Pool,
-    pub(super) secret: Secret,
-}
 
 /// What lies beside some of them.
 #[derive(Debug)]
@@ -31,41 +23,23 @@ pub(super) struct Pool {
     free: Vec<u32>,
 }
 
-impl Store {
-    /// With so many places, for so many flows.
-    pub(super) fn new(places: usize, flows: usize, secret: Secret) -> Store {
-        let pool = Pool {
-            attached: LargePages::filled(NONE, places),
-            facts: LargePages::filled(Facts::NONE, flows),
-            addresses: LargePages::filled(Addresses::default(), flows),
-            fresh: 0,
-            free: Vec::with_capacity(flows),
-        };
-        Store { hot: LargePages::filled(Hot::default(), places), pool, secret }
-    }
-
-    /// Asks for the record at a place.
-    #[inline(always)]
-    pub(super) fn fetch(&self, place: u32) {
-        prefetch_write(self.hot.as_ptr().wrapping_add(place as usize).cast());
-    }
-
+impl Index {
     /// The hash of the flow at a place.
     #[inline(always)]
-    pub(super) fn hash(&self, place: u32) -> u64 {
-        self.secret.hash(&self.hot[place as usize].short)
+    pub(super) fn hash_of(&self, place: u32) -> u64 {
+        self.secret.hash(&self.hot(place).short)
     }
 
     /// Whether it is the flow of a packet.
     #[inline(always)]
     pub(super) fn is_of(&self, place: u32, packet: &Reading, addresses: &Addresses) -> bool {
-        self.hot[place as usize].short == packet.short && (packet.marks & WIDE == 0 || self.pool.has_addresses(place, addresses))
+        self.hot(place).short == packet.short && (packet.marks & WIDE == 0 || self.pool.has_addresses(place, addresses))
     }
 
     /// A flow begins at a place where none is.
     #[inline(always)]
     pub(super) fn begin(&mut self, moment: u32, place: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
-        self.hot[place as usize] = Hot::begin(packet, moment);
+        *self.hot_mut(place) = Hot::begin(packet, moment);
         if packet.marks & (WIDE | FACTS) != 0 {
             self.pool.attach(place, addresses, if packet.marks & FACTS == 0 { Facts::NONE } else { facts() });
         }
@@ -74,9 +48,9 @@ impl Store {
     /// The flow at a place is gone: whoever guessed that a packet's flow is here finds that it is not.
     #[inline(always)]
     pub(super) fn clear(&mut self, place: u32) {
-        let hot = &mut self.hot[place as usize];
+        let hot = self.hot_mut(place);
         hot.short = Short::default();
-        if hot.marks & (WIDE | FACTS) != 0 {
+        if hot.has_more() {
             self.pool.give_back(place);
         }
     }
@@ -86,29 +60,40 @@ impl Store {
         if from == to {
             return;
         }
-        let hot = self.hot[from as usize];
-        self.hot[from as usize].short = Short::default();
+        let hot = *self.hot(from);
+        self.hot_mut(from).short = Short::default();
         if hot.marks & (WIDE | FACTS) != 0 {
             self.pool.attached[to as usize] = self.pool.attached[from as usize];
         }
-        self.hot[to as usize] = hot;
+        *self.hot_mut(to) = hot;
     }
 
     /// What a flow has beside its line: those parts that its marks speak of matter.
     #[inline(always)]
     pub(super) fn beside(&self, place: u32) -> (&Facts, &Addresses) {
-        let none = self.hot[place as usize].marks & (WIDE | FACTS) == 0;
+        let none = self.hot(place).marks & (WIDE | FACTS) == 0;
         if none { (&Facts::NONE, &[0; 4]) } else { self.pool.of(place) }
     }
 
     /// The record of a flow as it is now.
     pub(super) fn record(&self, place: u32, now: u64, reason: EndReason) -> FlowRecord {
-        let (hot, (facts, addresses)) = (&self.hot[place as usize], self.beside(place));
+        let (hot, (facts, addresses)) = (self.hot(place), self.beside(place));
         FlowRecord { key: Key::join(&hot.short, addresses), sums: hot.sums(now, reason), facts: *facts }
     }
 }
 
 impl Pool {
+    /// With so many places, for so many flows.
+    pub(super) fn new(places: usize, flows: usize) -> Pool {
+        Pool {
+            attached: LargePages::filled(NONE, places),
+            facts: LargePages::filled(Facts::NONE, flows),
+            addresses: LargePages::filled(Addresses::default(), flows),
+            fresh: 0,
+            free: Vec::with_capacity(flows),
+        }
+    }
+
     /// Asks for what tells where a record's part is.
     #[inline(always)]
     pub(super) fn fetch(&self, place: u32) {

@@ -14,11 +14,10 @@ use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader, Writer};
 
-use super::expiry::Clock;
-use super::index::{Index, NONE, WAYS};
-use super::key::{Addresses, Secret};
-use super::record::{BEGINS, Departed, EndReason, FlowRecord, Reading, TURNS, WIDE, milliseconds};
-use super::store::Store;
+use super::expiry::{Clock, Dawn, Tally};
+use super::index::{Index, NONE, Unit, WAYS};
+use super::key::{Addresses, Fate, Secret};
+use super::record::{BEGINS, Departed, EndReason, FlowRecord, Reading, Share, Slip, TURNS, WIDE, milliseconds};
 use super::{Facts, Observation};
 use crate::random::Random;
 
@@ -29,6 +28,11 @@ const NEAR: usize = 4096;
 pub(crate) const GROUP: usize = 8;
 /// So many packets later a bucket is looked into.
 pub(crate) const LAG: usize = 64;
+
+/// So many packets before they are counted, the records of far ones are asked for once more.
+const SOON: usize = 16;
+/// Packets that are looked up together where all is near.
+const BLOCK: usize = 32;
 
 /// The most packets that are told at once.
 pub const VECTOR: usize = 256;
@@ -123,7 +127,6 @@ impl Records {
 pub struct Table {
     pub(super) settings: Settings,
     pub(super) index: Index,
-    pub(super) records: Store,
     pub(super) ring: Writer<Departed>,
     pub(super) counts: Arc<Padded<Counts>>,
     pub(super) clock: Clock,
@@ -136,28 +139,21 @@ impl Table {
         let flows = settings.flows.clamp(VECTOR, 1 << 30);
         let (ring, reader) = slots::ring(settings.ring.max(VECTOR));
         let counts: Arc<Padded<Counts>> = Arc::default();
-        let index = Index::new(flows);
-        let table = Table {
-            settings: Settings { flows, ..settings },
-            records: Store::new(index.places(), flows, Secret::new(&mut Random::new(seed))),
-            index,
-            ring,
-            counts: counts.clone(),
-            clock: Clock::default(),
-        };
+        let index = Index::new(flows, Secret::new(&mut Random::new(seed)));
+        let table = Table { settings: Settings { flows, ..settings }, index, ring, counts: counts.clone(), clock: Clock::default() };
         (table, Records { ring: reader, counts })
     }
 
     /// The random words of its hash.
     #[must_use]
     pub fn secret(&self) -> &Secret {
-        &self.records.secret
+        &self.index.secret
     }
 
     /// Other ones, those of the worker that gets it; only a table that is empty takes them.
     pub(crate) fn set_secret(&mut self, secret: &Secret) {
         debug_assert_eq!(self.resident(), 0, "its flows would not be found again");
-        self.records.secret = *secret;
+        self.index.secret = *secret;
     }
 
     /// Whether it is worth asking for buckets and records early. What a core's own cache holds is there soon enough: to
@@ -169,41 +165,43 @@ impl Table {
 
     /// Asks for the buckets of packets.
     #[inline(always)]
-    pub(crate) fn fetch(&self, packets: &[Reading]) {
-        packets.iter().for_each(|packet| self.index.fetch(packet.hash));
+    pub(crate) fn fetch(&self, hashes: &[u64]) {
+        hashes.iter().for_each(|hash| self.index.fetch(*hash));
     }
 
     /// Looks into their buckets and keeps the places of the records that may be theirs.
     #[inline(always)]
     pub(crate) fn guess(&self, packets: &mut [Reading]) {
-        packets.iter_mut().for_each(|packet| packet.place = self.index.guess(packet.hash));
+        let view = self.index.view();
+        packets.iter_mut().for_each(|packet| packet.place = view.guess(packet.hash));
     }
 
-    /// The same, and asks for those records, and for where new flows will be put.
+    /// The same for [`GROUP`] packets at most, and asks for those records, and for where new flows will be put.
     #[inline(always)]
-    pub(crate) fn guess_far(&self, packets: &mut [Reading]) {
-        self.guess(packets);
-        for packets in packets.chunks_mut(GROUP) {
-            let mut places = [NONE; GROUP];
-            for (place, packet) in places.iter_mut().zip(&mut *packets) {
-                if packet.place == NONE {
-                    packet.place = self.index.guess_behind(packet.hash);
-                }
-                *place = if packet.place == NONE { self.guess_new(packet.hash) } else { packet.place };
+    pub(crate) fn guess_far(&self, hashes: &[u64], places: &mut [u32], is_wide: impl Fn(usize) -> bool) {
+        let view = self.index.view();
+        for (hash, place) in hashes.iter().zip(&mut *places) {
+            *place = view.guess(*hash);
+            if *place == NONE {
+                *place = self.guess_on(*hash);
             }
-            // In a row, as the buckets.
-            places.iter().zip(&*packets).for_each(|(place, _)| self.records.fetch(*place));
-            for (place, packet) in places.iter().zip(packets) {
-                if packet.marks & WIDE != 0 {
-                    self.records.pool.fetch(*place);
-                }
+        }
+        // In a row, as the buckets.
+        places.iter().for_each(|place| self.index.fetch_record(*place));
+        for (number, place) in places.iter().enumerate() {
+            if is_wide(number) {
+                self.index.pool.fetch(*place);
             }
         }
     }
 
+    /// In the spare buckets, or where the flow will be put, if it is a new one: who compares finds another one there.
     #[inline(always)]
-    fn guess_new(&self, hash: u64) -> u32 {
-        self.index.guess_new(hash, self.clock.tick(), self.is_full())
+    fn guess_on(&self, hash: u64) -> u32 {
+        match self.index.guess_behind(hash) {
+            NONE => self.index.guess_new(hash, self.clock.tick(), self.is_full()),
+            place => place,
+        }
     }
 
     /// What it counts.
@@ -238,23 +236,23 @@ impl Table {
             Some(at)
         });
         let places = buckets.flat_map(|bucket| self.index.flows_of(bucket, 0));
-        places.map(|(place, _)| self.records.record(place, self.clock.now, EndReason::Active))
+        places.map(|(place, _)| self.index.record(place, self.clock.now, EndReason::Active))
     }
 
     /// Shows the flows of `count` places from `from` on, or some more; where to go on, if there is more. A flow whose record moves
     /// meanwhile, since the table grows, is shown again or not at all.
     pub fn look_through(&self, from: usize, count: usize, mut show: impl FnMut(&FlowRecord)) -> Option<usize> {
-        let mut at = from / WAYS;
+        let mut at = Index::bucket_at(from);
         for _ in 0..count.div_ceil(WAYS) {
             for (place, _) in self.index.flows_of(at, 0) {
-                show(&self.records.record(place, self.clock.now, EndReason::Active));
+                show(&self.index.record(place, self.clock.now, EndReason::Active));
             }
             at = match self.index.next_bucket(at) {
                 0 => return None,
                 next => next,
             };
         }
-        Some(at * WAYS)
+        Some(Index::first_place(at))
     }
 
     #[inline]
@@ -273,8 +271,24 @@ impl Table {
 
     /// Finds out where the flows of packets may be, for those who did not when they read them.
     pub fn find(&self, readings: &mut [Reading]) {
-        self.fetch(readings);
-        self.guess_far(readings);
+        readings.iter().for_each(|packet| self.index.fetch(packet.hash));
+        for readings in readings.chunks_mut(GROUP) {
+            let (mut hashes, mut places) = ([0; GROUP], [NONE; GROUP]);
+            hashes.iter_mut().zip(&*readings).for_each(|(hash, packet)| *hash = packet.hash);
+            let count = readings.len();
+            self.guess_far(&hashes[..count], &mut places[..count], |number| readings[number].marks & WIDE != 0);
+            readings.iter_mut().zip(places).for_each(|(packet, place)| packet.place = place);
+        }
+    }
+
+    /// Counts plain packets of IPv4; `facts` as for [`Table::meter`].
+    pub(crate) fn count_plain(&mut self, now: u64, plain: &Plain<'_>, mut facts: impl FnMut(usize) -> Facts) {
+        self.set_clock(now);
+        let (moment, facts) = (milliseconds(now), &mut facts);
+        let octets = dispatch(CountPlain { table: self, plain, moment, facts });
+        self.counts.packets.add(plain.slips.len() as u64);
+        self.counts.octets.add(octets);
+        self.counts.resident.set(self.resident() as u64);
     }
 
     /// Counts packets that were read, at most [`VECTOR`]; as many addresses, of which only those matter that are not of IPv4.
@@ -288,9 +302,9 @@ impl Table {
     }
 
     /// A new flow, or one that the first guess missed, or that begins anew.
-    #[inline(always)]
+    #[inline(never)]
     fn long_way(&mut self, moment: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
-        let (found, probes) = self.index.find(packet.hash, |place| self.records.is_of(place, packet, addresses));
+        let (found, probes) = self.index.find(packet.hash, |place| self.index.is_of(place, packet, addresses));
         self.counts.long_ways.add(1);
         self.counts.probes.add(probes.into());
         match found {
@@ -313,7 +327,7 @@ impl Table {
     #[inline(always)]
     fn take_empty(&mut self, hash: u64) -> Option<u32> {
         if self.index.is_dense() {
-            self.index.split(&mut self.records);
+            self.index.split();
         }
         self.index.insert(hash)
     }
@@ -321,19 +335,19 @@ impl Table {
     #[inline(always)]
     fn write(&mut self, moment: u32, place: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
         self.counts.flows.add(1);
-        self.records.begin(moment, place, packet, addresses, facts);
+        self.index.begin(moment, place, packet, addresses, facts);
         self.index.set_due(place, self.due_of_new(packet));
     }
 
     /// A packet of a flow that is known. After FIN or RST, SYN begins another flow with the same key.
     #[inline(never)]
     fn again(&mut self, moment: u32, place: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
-        let over = packet.marks & BEGINS != 0 && self.records.hot[place as usize].is_over();
+        let over = packet.marks & BEGINS != 0 && self.index.hot(place).is_over();
         if over && self.export(place, EndReason::End) {
-            self.records.clear(place);
+            self.index.clear(place);
             return self.write(moment, place, packet, addresses, facts);
         }
-        self.records.hot[place as usize].add(packet, moment);
+        self.index.hot_mut(place).add(packet, moment);
         if packet.marks & TURNS != 0 {
             self.index.set_due(place, self.due_of(place));
         }
@@ -375,10 +389,10 @@ impl Table {
     /// Counts packets of known flows, until one is not; how many they were, and their octets.
     #[inline(always)]
     fn add(&mut self, packets: &[Reading], theirs: &[Addresses], moment: u32) -> (usize, u64) {
-        let Store { hot, pool, .. } = &mut self.records;
+        let (units, pool) = self.index.units_mut();
         let (mut count, mut octets) = (0, 0);
         for packet in packets {
-            let Some(hot) = hot.get_mut(packet.place as usize).filter(|hot| hot.short == packet.short) else { break };
+            let Some(hot) = Unit::at(units, packet.place).filter(|hot| hot.short == packet.short) else { break };
             if packet.marks & (TURNS | WIDE) != 0
                 && (packet.marks & TURNS != 0 || theirs.get(count).is_none_or(|theirs| !pool.has_addresses(packet.place, theirs)))
             {
@@ -390,4 +404,109 @@ impl Table {
         }
         (count, octets)
     }
+}
+
+/// Plain packets of IPv4 that are to be counted.
+pub(crate) struct Plain<'a> {
+    pub(crate) share: Share,
+    pub(crate) slips: &'a [Slip],
+    pub(crate) fates: &'a [Fate],
+    pub(crate) hashes: &'a [u64],
+    /// Where their flows may be, when that was looked for as they were read.
+    pub(crate) places: Option<&'a [u32]>,
+}
+
+/// As [`Count`], of plain packets.
+struct CountPlain<'a, F> {
+    table: &'a mut Table,
+    plain: &'a Plain<'a>,
+    moment: u32,
+    facts: &'a mut F,
+}
+
+impl<F: FnMut(usize) -> Facts> Task for CountPlain<'_, F> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        let CountPlain { table, plain, moment, facts } = self;
+        let Plain { share, slips, fates, hashes, places } = *plain;
+        let mut block = Block { share, moment, dawn: table.dawn(), tally: Tally::default(), facts };
+        let (mut octets, mut near) = (0, [NONE; BLOCK]);
+        if let Some(places) = places {
+            for from in (0..slips.len()).step_by(GROUP) {
+                // They were asked for as they were read; what was forgotten since, or has left the nearest cache, is asked for again.
+                let soon = places.get(from + SOON..).unwrap_or(&[]);
+                soon.iter().take(GROUP).for_each(|place| table.index.fetch_record(*place));
+                octets += block.count(table, (&slips[from..], &fates[from..], &hashes[from..], &places[from..]), from, GROUP);
+            }
+        } else {
+            for from in (0..slips.len()).step_by(BLOCK) {
+                // In a loop of its own: so short that the processor has many packets under way, each of which waits for its loads.
+                let (view, hashes) = (table.index.view(), &hashes[from..]);
+                hashes.iter().zip(&mut near).for_each(|(hash, place)| *place = view.guess(*hash));
+                octets += block.count(table, (&slips[from..], &fates[from..], hashes, &near), from, BLOCK);
+            }
+        }
+        table.close(&block.tally);
+        octets
+    }
+}
+
+/// Plain packets with what they share that are counted one after the other.
+struct Block<'a> {
+    share: Share,
+    moment: u32,
+    dawn: Dawn,
+    tally: Tally,
+    facts: &'a mut dyn FnMut(usize) -> Facts,
+}
+
+impl Block<'_> {
+    /// Counts so many of the packets from place `from` on, and gives the sum of their octets.
+    #[inline(always)]
+    fn count(
+        &mut self,
+        table: &mut Table,
+        (slips, fates, hashes, places): (&[Slip], &[Fate], &[u64], &[u32]),
+        from: usize,
+        count: usize,
+    ) -> u64 {
+        let count = count.min(slips.len());
+        let (mut done, mut octets) = (0, 0);
+        loop {
+            let rest = (&slips[done..count], fates.get(done..).unwrap_or(&[]), places.get(done..).unwrap_or(&[]));
+            let (known, sum) = add_plain(table.index.units_mut().0, self.share, rest, self.moment);
+            (done, octets) = (done + known, octets + sum);
+            if done >= count {
+                return octets;
+            }
+            let (Some(slip), Some(fate), Some(hash)) = (slips.get(done), fates.get(done), hashes.get(done)) else { return octets };
+            if let Some(later) = hashes.get(done + GROUP) {
+                table.index.fetch(*later);
+            }
+            let packet = self.share.reading(slip, *fate, *hash);
+            if !table.displace(&self.dawn, &packet, &mut self.tally) {
+                let Block { moment, facts, .. } = self;
+                table.long_way(*moment, &packet, &[0; 4], &mut || facts(from + done));
+            }
+            (done, octets) = (done + 1, octets + u64::from(packet.octets));
+        }
+    }
+}
+
+/// Counts packets of known flows, until one is not; how many they were, and their octets.
+#[inline(always)]
+fn add_plain(units: &mut [Unit], share: Share, (slips, fates, places): (&[Slip], &[Fate], &[u32]), moment: u32) -> (usize, u64) {
+    let (mut known, mut octets) = (0, 0);
+    for ((slip, fate), place) in slips.iter().zip(fates).zip(places) {
+        let Some(hot) = Unit::at(units, *place) else { break };
+        if share.differs(&hot.short, slip, *fate) | u64::from(slip.marks & TURNS) != 0 {
+            break;
+        }
+        hot.add_plain(slip, moment);
+        known += 1;
+        octets += u64::from(slip.octets());
+    }
+    (known, octets)
 }

@@ -14,36 +14,55 @@ use weir_cpu::Task;
 use weir_graph::DropReason;
 
 use crate::flows::key::Secret;
-use crate::flows::{Addresses, Beside, Facts, GROUP, LAG, Reading, Selection, Sight, Table, VECTOR};
+use crate::flows::{Addresses, Beside, Facts, Fate, GROUP, LAG, Plain, Reading, Selection, Share, Sight, Slip, Table, VECTOR};
 use crate::forwarding_status::{FOR_US, FORWARDED, INCOMPLETE_ADJACENCY, forwarding_status};
 
 /// Readings that may wait for their packets.
 const MOST_WAITING: usize = 8192;
 /// So far ahead of where the last packet was found the next one is looked for before anything else.
 const NEAR: usize = 8;
+/// Packets that are compared with those that leave before anything is decided.
+const BLOCK: usize = 16;
 
 /// What became of a packet so far stands in the lowest bits of its identity, which is the address of a cache line.
 const GONE: usize = 1;
 const HELD: usize = 2;
 const STATES: usize = GONE | HELD;
 
-/// What is the same for a run of readings.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    /// Up to which place readings are of this run.
-    end: usize,
+/// No place among the others: the packet waits.
+const NOWHERE: u32 = u32::MAX;
+
+/// What is the same for a run of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lens {
+    share: Share,
     /// Where they are told of their packets' fates, by the record set of the interface.
     output: u32,
     status: u8,
+    /// Whether it was looked for their flows as they were read.
+    far: bool,
 }
 
-/// Readings in the order in which they were made.
+/// Packets in a row.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// Up to which place.
+    end: usize,
+    lens: Lens,
+}
+
+/// Packets in the order in which they were read. Plain ones of IPv4 are told by half a cache line each; of others that has
+/// the identity only, and what they tell lies beside.
 #[derive(Debug)]
 pub(super) struct Manifest {
-    readings: Vec<Reading>,
-    /// By place: addresses of what is not IPv4, and what only a flow's first packet tells.
-    addresses: Vec<Addresses>,
+    slips: Vec<Slip>,
+    fates: Vec<Fate>,
+    /// By place: the hash, and where the flow may be, in runs of which that was looked for.
+    hashes: Vec<u64>,
+    places: Vec<u32>,
+    /// By place: what only a flow's first packet tells.
     beside: Vec<Beside>,
+    others: Others,
     count: usize,
     /// How many of them are gone.
     gone: usize,
@@ -56,12 +75,51 @@ pub(super) struct Manifest {
     secret: Secret,
 }
 
+/// What is not plain IPv4.
+#[derive(Debug, Default)]
+struct Others {
+    /// Places of packets, in order, and where what they tell is; [`NOWHERE`] for those that wait.
+    places: Vec<(u32, u32)>,
+    spare: Vec<(u32, u32)>,
+    readings: Vec<Reading>,
+    addresses: Vec<Addresses>,
+}
+
+impl Others {
+    fn put(&mut self, place: usize, reading: Reading, addresses: Addresses) {
+        self.places.push((place as u32, self.readings.len() as u32));
+        self.readings.push(reading);
+        self.addresses.push(addresses);
+    }
+
+    fn clear(&mut self) {
+        if !self.places.is_empty() {
+            self.places.clear();
+            self.readings.clear();
+            self.addresses.clear();
+        }
+    }
+}
+
+/// What follows one another and is counted in one way.
+enum Part {
+    /// Plain packets up to this place.
+    Plain(usize),
+    /// So many others from this one on.
+    Others(usize, usize),
+    /// A packet that waits.
+    Nothing,
+}
+
 impl Manifest {
     pub(super) fn new(secret: Secret) -> Manifest {
         Manifest {
-            readings: Vec::new(),
-            addresses: Vec::new(),
+            slips: Vec::new(),
+            fates: Vec::new(),
+            hashes: Vec::new(),
+            places: Vec::new(),
             beside: Vec::new(),
+            others: Others::default(),
             count: 0,
             gone: 0,
             cursor: 0,
@@ -79,44 +137,39 @@ impl Manifest {
     /// Reads a vector.
     pub(super) fn take(&mut self, selection: &Selection, interface: u32, packets: &[Pkt], table: Option<&Table>) {
         self.make_room(packets.len());
-        if table.is_some_and(Table::is_far) {
-            weir_cpu::dispatch(Taking::<true> { manifest: self, selection, interface, packets, table });
-        } else {
-            weir_cpu::dispatch(Taking::<false> { manifest: self, selection, interface, packets, table });
-        }
+        let (from, far) = (self.count, table.filter(|table| table.is_far()));
+        self.fates[from..from + packets.len()].fill(Fate::default());
+        let share = match far {
+            Some(_) => weir_cpu::dispatch(Taking::<true> { manifest: self, selection, interface, packets, table: far }),
+            None => weir_cpu::dispatch(Taking::<false> { manifest: self, selection, interface, packets, table: None }),
+        };
         self.count += packets.len();
         let (output, status) = selection.masks_of_fate();
-        self.close_run(output, status);
+        self.close_run(Lens { share, output, status, far: far.is_some() });
     }
 
     /// Reads a vector that leaves by an interface: what it came in by is known.
     pub(super) fn take_leaving(&mut self, selection: &Selection, interface: u32, packets: &[Pkt], table: Option<&Table>) {
         let from = self.count;
-        self.take(selection, 0, packets, None);
-        let (input, output) = selection.interface_masks();
-        for (reading, packet) in self.readings.iter_mut().skip(from).zip(packets) {
-            let came = if packet.flags().any(Flags::ORIGINATED) { 0 } else { packet.interface() };
-            reading.short.set_interfaces(came & input, interface & output);
-            reading.hash = self.secret.hash(&reading.short);
+        let came = |packet: &Pkt| if packet.flags().any(Flags::ORIGINATED) { 0 } else { packet.interface() };
+        for packets in packets.chunk_by(|one, two| came(one) == came(two)) {
+            self.take(selection, packets.first().map_or(0, came), packets, table);
         }
-        if let Some(table) = table
-            && let Some(readings) = self.readings.get_mut(from..self.count)
-        {
-            table.find(readings);
-        }
+        let (output, _) = selection.masks_of_fate();
+        self.fates[from..self.count].fill(Fate::out(interface & output));
     }
 
-    /// What came last is of a run with these masks: of the last one if it has them, so that there are few.
-    fn close_run(&mut self, output: u32, status: u8) {
+    /// What came last is of a run with this lens: of the last one if it has it, so that there are few.
+    fn close_run(&mut self, lens: Lens) {
         match self.runs.last_mut() {
-            Some(run) if run.output == output && run.status == status => run.end = self.count,
-            _ => self.runs.push(Run { end: self.count, output, status }),
+            Some(run) if run.lens == lens => run.end = self.count,
+            _ => self.runs.push(Run { end: self.count, lens }),
         }
     }
 
     #[inline]
     fn make_room(&mut self, count: usize) {
-        if self.count + count > self.readings.len() {
+        if self.count + count > self.slips.len() {
             self.grow(count);
         }
     }
@@ -125,8 +178,10 @@ impl Manifest {
     #[cold]
     fn grow(&mut self, count: usize) {
         let size = (self.count + count).next_power_of_two().max(2 * VECTOR);
-        self.readings.resize(size, Reading::default());
-        self.addresses.resize(size, Addresses::default());
+        self.slips.resize(size, Slip::default());
+        self.fates.resize(size, Fate::default());
+        self.hashes.resize(size, 0);
+        self.places.resize(size, 0);
         self.beside.resize(size, Beside::default());
         self.directory.resize(size);
     }
@@ -138,8 +193,11 @@ impl Manifest {
         }
         while !packets.is_empty() {
             let run = self.runs.iter().find(|run| self.cursor < run.end).copied();
-            let Run { end, output, .. } = run.unwrap_or(Run { end: self.cursor, output: 0, status: 0 });
-            let same = leave_in_order(self.readings.get_mut(self.cursor..end).unwrap_or(&mut []), packets, interface & output);
+            let Run { end, lens } = run.unwrap_or(Run { end: self.cursor, lens: Lens::default() });
+            let same = leave_in_order(self.slips.get_mut(self.cursor..end).unwrap_or(&mut []), packets);
+            if let Some(fates) = self.fates.get_mut(self.cursor..self.cursor + same) {
+                fates.fill(Fate::out(interface & lens.output));
+            }
             self.gone += same;
             self.cursor += same;
             packets = packets.get(same..).unwrap_or(&[]);
@@ -155,7 +213,7 @@ impl Manifest {
     /// Few were sampled of many that leave.
     fn leave_few(&mut self, interface: u32, packets: &[Pkt]) {
         for place in 0..self.count {
-            let wanted = self.readings[place].packet;
+            let wanted = self.slips[place].packet;
             if wanted & GONE != 0 {
                 continue;
             }
@@ -183,28 +241,28 @@ impl Manifest {
         if packet.flags().any(Flags::ORIGINATED) {
             return self.keep_at(place);
         }
-        let output = self.run_of(place).output;
-        self.readings[place].short.set_output(interface & output);
+        let output = self.lens_of(place).output;
+        self.fates[place] = self.fates[place].with_output(interface & output);
         self.set_gone(place);
     }
 
     /// Nothing more is known of where it went; its driver may still refuse it.
     fn set_gone(&mut self, place: usize) {
-        let packet = &mut self.readings[place].packet;
+        let packet = &mut self.slips[place].packet;
         self.gone += usize::from(*packet & GONE == 0);
         *packet = *packet & !STATES | GONE;
     }
 
-    fn run_of(&self, place: usize) -> Run {
-        self.runs.iter().find(|run| place < run.end).copied().unwrap_or(Run { end: 0, output: 0, status: 0 })
+    fn lens_of(&self, place: usize) -> Lens {
+        self.runs.iter().find(|run| place < run.end).map(|run| run.lens).unwrap_or_default()
     }
 
     /// A packet waits for an answer.
     pub(super) fn hold(&mut self, packet: &Pkt, waiting: &mut Waiting) {
         let Some(place) = self.find(packet) else { return };
-        let reading = &mut self.readings[place].packet;
-        self.gone -= usize::from(*reading & GONE != 0);
-        *reading = *reading & !STATES | HELD;
+        let identity = &mut self.slips[place].packet;
+        self.gone -= usize::from(*identity & GONE != 0);
+        *identity = *identity & !STATES | HELD;
         // Whoever had this identity before is gone, and nobody told.
         if let Some(mut late) = waiting.take_by(packet.identity()) {
             late.tell(0, FOR_US);
@@ -232,7 +290,7 @@ impl Manifest {
     /// Nothing more will be told of it: its packet's identity may be another one's soon.
     fn forget(&mut self, place: usize) {
         self.set_gone(place);
-        self.readings[place].packet = GONE;
+        self.slips[place].packet = GONE;
     }
 
     /// A packet is dropped.
@@ -263,33 +321,33 @@ impl Manifest {
     }
 
     fn tell_status(&mut self, place: usize, status: u8) {
-        let mask = self.run_of(place).status;
-        self.readings[place].short.set_status(status & mask);
+        let mask = self.lens_of(place).status;
+        self.fates[place] = self.fates[place].with_status(status & mask);
     }
 
     /// Takes in what waited, its fate told.
     fn add(&mut self, late: Late) {
         self.make_room(1);
         let place = self.count;
-        (self.readings[place], self.addresses[place]) = (late.reading, late.addresses);
-        self.readings[place].packet = GONE;
-        self.readings[place].forget_place();
+        self.slips[place].packet = GONE;
+        self.fates[place] = late.fate;
+        self.others.put(place, late.reading, late.addresses);
         self.odd.push((place, late.facts));
         self.count += 1;
         self.gone += 1;
-        self.close_run(late.output, late.status);
+        self.close_run(late.lens);
     }
 
     /// Where the reading of a packet is.
     fn find(&mut self, packet: &Pkt) -> Option<usize> {
-        let is_it = |reading: &Reading| reading.packet & !STATES == packet.identity();
-        let near = self.readings.get(self.cursor..self.count.min(self.cursor + NEAR)).unwrap_or(&[]);
+        let is_it = |slip: &Slip| slip.packet & !STATES == packet.identity();
+        let near = self.slips.get(self.cursor..self.count.min(self.cursor + NEAR)).unwrap_or(&[]);
         if let Some(place) = near.iter().position(is_it) {
             return Some(self.cursor + place);
         }
-        self.directory.note(&self.readings[..self.count]);
+        self.directory.note(&self.slips[..self.count]);
         let place = self.directory.find(packet.identity())?;
-        self.readings.get(place).is_some_and(is_it).then_some(place)
+        self.slips.get(place).is_some_and(is_it).then_some(place)
     }
 
     /// The turn is over: what is held goes to those who wait, of the rest it is known that this router kept it.
@@ -302,46 +360,128 @@ impl Manifest {
 
     #[cold]
     fn settle_odd(&mut self, waiting: &mut Waiting) {
-        let mut to = 0;
+        let mut listed = 0;
         for place in 0..self.count {
-            let packet = self.readings[place].packet;
+            let packet = self.slips[place].packet;
+            let entry = self.others.places.get(listed).copied().filter(|(at, _)| *at as usize == place);
+            listed += usize::from(entry.is_some());
             if packet & HELD != 0 {
-                let facts = self.facts(place);
-                let Run { output, status, .. } = self.run_of(place);
-                let (reading, addresses) = (self.readings[place], self.addresses[place]);
-                let identity = packet & !STATES;
-                if waiting.put(Late { identity, reading, addresses, facts, output, status }) {
-                    self.odd.retain(|(at, _)| *at != place);
+                let late = self.late(place, entry.map(|(_, other)| other as usize));
+                if waiting.put(late) {
+                    self.others.spare.push((place as u32, NOWHERE));
                     continue;
                 }
                 self.tell_status(place, INCOMPLETE_ADJACENCY);
             } else if packet & GONE == 0 {
                 self.tell_status(place, FOR_US);
             }
-            if to < place {
-                let facts = self.odd.iter().position(|(at, _)| *at == place);
-                if let Some(at) = facts {
-                    self.odd[at].0 = to;
-                }
-                (self.readings[to], self.addresses[to], self.beside[to]) =
-                    (self.readings[place], self.addresses[place], self.beside[place]);
-            }
-            to += 1;
+            self.others.spare.extend(entry);
         }
-        self.odd.retain(|(place, _)| *place < to);
-        self.count = to;
+        std::mem::swap(&mut self.others.places, &mut self.others.spare);
+        self.others.spare.clear();
     }
 
-    /// What was read, a vector at most at a time: from which place on, and what.
-    pub(super) fn vectors(&self) -> impl Iterator<Item = (usize, &[Reading], &[Addresses])> {
-        let (readings, addresses) = (self.readings.get(..self.count).unwrap_or(&[]), self.addresses.get(..self.count).unwrap_or(&[]));
-        let vectors = readings.chunks(VECTOR).zip(addresses.chunks(VECTOR)).enumerate();
-        vectors.map(|(number, (readings, addresses))| (number * VECTOR, readings, addresses))
+    /// What is known of a packet that waits: one of the others, or a plain one.
+    fn late(&self, place: usize, other: Option<usize>) -> Late {
+        let (slip, lens) = (&self.slips[place], self.lens_of(place));
+        let told = other.and_then(|other| self.others.readings.get(other).copied().zip(self.others.addresses.get(other).copied()));
+        let (mut reading, addresses) =
+            told.unwrap_or_else(|| (lens.share.reading(slip, Fate::default(), self.hashes[place]), Addresses::default()));
+        reading.forget_place();
+        // Nobody will look for it before it goes on.
+        let lens = Lens { far: false, ..lens };
+        Late { identity: slip.packet & !STATES, reading, addresses, facts: self.facts(place), lens, fate: Fate::default() }
+    }
+
+    /// Counts all of it in a table.
+    pub(super) fn count_in(&mut self, table: &mut Table, now: u64) {
+        self.complete_others(table);
+        self.each_part(|manifest, from, lens, part| match part {
+            Part::Plain(end) => {
+                let plain = Plain {
+                    share: lens.share,
+                    slips: &manifest.slips[from..end],
+                    fates: &manifest.fates[from..end],
+                    hashes: &manifest.hashes[from..end],
+                    places: lens.far.then(|| &manifest.places[from..end]),
+                };
+                table.count_plain(now, &plain, |place| manifest.facts(from + place));
+            }
+            Part::Others(first, count) => {
+                let (readings, addresses) =
+                    (&manifest.others.readings[first..first + count], &manifest.others.addresses[first..first + count]);
+                table.count(now, readings, addresses, |place| manifest.facts(from + place));
+            }
+            Part::Nothing => {}
+        });
+    }
+
+    /// Tells the others where they went, and finds out where their flows may be.
+    fn complete_others(&mut self, table: &Table) {
+        let mut runs = self.runs.iter();
+        let mut run = runs.next();
+        for (place, other) in &self.others.places {
+            while run.is_some_and(|run| run.end <= *place as usize) {
+                run = runs.next();
+            }
+            let Some(reading) = self.others.readings.get_mut(*other as usize) else { continue };
+            reading.short.tell(self.fates[*place as usize]);
+            if run.is_some_and(|run| run.lens.far) {
+                reading.guess_is(self.places[*place as usize]);
+            } else {
+                table.guess(std::slice::from_mut(reading));
+            }
+        }
+    }
+
+    /// How many packets and octets that is.
+    pub(super) fn totals(&self) -> (u64, u64) {
+        let mut totals = (0, 0);
+        self.each_part(|manifest, from, _, part| match part {
+            Part::Plain(end) => {
+                totals.0 += (end - from) as u64;
+                totals.1 += manifest.slips[from..end].iter().map(|slip| u64::from(slip.octets())).sum::<u64>();
+            }
+            Part::Others(first, count) => {
+                totals.0 += count as u64;
+                totals.1 += manifest.others.readings[first..first + count].iter().map(|seen| u64::from(seen.octets)).sum::<u64>();
+            }
+            Part::Nothing => {}
+        });
+        totals
+    }
+
+    /// Shows all parts in order, each with the place from which on it is.
+    #[inline(always)]
+    fn each_part(&self, mut show: impl FnMut(&Manifest, usize, &Lens, Part)) {
+        let (mut at, mut others) = (0, self.others.places.as_slice());
+        for run in &self.runs {
+            while at < run.end {
+                let from = at;
+                let part = match others.first() {
+                    Some((place, other)) if *place as usize == at => {
+                        let is_next = |number: usize, (place, next): &(u32, u32)| {
+                            *place as usize == from + number && *next as usize == *other as usize + number && from + number < run.end
+                        };
+                        let many = others.iter().take(VECTOR).enumerate().take_while(|(number, entry)| is_next(*number, entry)).count();
+                        let count = if *other == NOWHERE { 1 } else { many };
+                        at += count;
+                        others = others.get(count..).unwrap_or(&[]);
+                        if *other == NOWHERE { Part::Nothing } else { Part::Others(*other as usize, count) }
+                    }
+                    next => {
+                        at = next.map_or(run.end, |(place, _)| run.end.min(*place as usize));
+                        Part::Plain(at)
+                    }
+                };
+                show(self, from, &run.lens, part);
+            }
+        }
     }
 
     /// What else the packet at a place told.
     #[inline]
-    pub(super) fn facts(&self, place: usize) -> Facts {
+    fn facts(&self, place: usize) -> Facts {
         if !self.odd.is_empty()
             && let Ok(at) = self.odd.binary_search_by_key(&place, |(at, _)| *at)
         {
@@ -354,23 +494,32 @@ impl Manifest {
     pub(super) fn clear(&mut self) {
         (self.count, self.gone, self.cursor) = (0, 0, 0);
         self.runs.clear();
+        self.others.clear();
         self.odd.clear();
         self.directory.clear();
     }
 }
 
-/// Tells readings of the packets that are next in order, until one is not that leaves; how many they were.
+/// Takes note of the packets that are next in order and leave, until one is not that leaves; how many they were.
 #[inline(always)]
-fn leave_in_order(readings: &mut [Reading], packets: &[Pkt], output: u32) -> usize {
+fn leave_in_order(slips: &mut [Slip], packets: &[Pkt]) -> usize {
     const NOT_PLAIN: Flags = Flags::ORIGINATED.with(Flags::HELD);
+    let is_next = |(slip, packet): (&Slip, &Pkt)| slip.packet == packet.identity() && !packet.flags().any(NOT_PLAIN);
     let mut same = 0;
-    for (reading, packet) in readings.iter_mut().zip(packets) {
-        if reading.packet != packet.identity() || packet.flags().any(NOT_PLAIN) {
+    for (slips, packets) in slips.chunks_mut(BLOCK).zip(packets.chunks(BLOCK)) {
+        let (mut differ, mut flags) = (0, Flags::NONE);
+        for (slip, packet) in slips.iter().zip(packets) {
+            differ |= slip.packet ^ packet.identity();
+            flags |= packet.flags();
+        }
+        let whole = slips.len().min(packets.len());
+        let count =
+            if differ == 0 && !flags.any(NOT_PLAIN) { whole } else { slips.iter().zip(packets).take_while(|both| is_next(*both)).count() };
+        slips.iter_mut().take(count).for_each(|slip| slip.packet |= GONE);
+        same += count;
+        if count < whole {
             break;
         }
-        reading.short.set_output(output);
-        reading.packet |= GONE;
-        same += 1;
     }
     same
 }
@@ -385,67 +534,75 @@ struct Taking<'a, const FAR: bool> {
 }
 
 impl<const FAR: bool> Task for Taking<'_, FAR> {
-    type Output = ();
+    type Output = Share;
 
     #[inline(always)]
-    fn run(self) {
+    fn run(self) -> Share {
         let Taking { manifest, selection, interface, packets, table } = self;
-        let Manifest { readings, addresses, beside, odd, secret, count, .. } = manifest;
+        let Manifest { slips, hashes, places, beside, others, odd, secret, count, .. } = manifest;
         let sight = Sight::new(selection, secret, interface);
-        let from = *count;
-        let readings = &mut readings[from..from + packets.len()];
+        let glass = sight.glass();
+        let (from, end) = (*count, *count + packets.len());
+        let (slips, beside) = (&mut slips[from..end], &mut beside[from..end]);
+        let (hashes, places) = (&mut hashes[from..end], &mut places[from..end]);
+        packets.iter().take(GROUP).for_each(Pkt::prefetch);
+        let all = packets;
         for (first, packets) in (0..).step_by(GROUP).zip(packets.chunks(GROUP)) {
-            let mut others = 0_u32;
-            for (place, (packet, reading)) in packets.iter().zip(&mut readings[first..]).enumerate() {
-                others |= u32::from(!sight.read(packet.data(), reading)) << place;
-                reading.packet = packet.identity();
+            // Nobody looked at them before.
+            all.get(first + GROUP..).unwrap_or(&[]).iter().take(GROUP).for_each(Pkt::prefetch);
+            let mut strange = 0_u32;
+            for (number, (packet, (slip, hash))) in packets.iter().zip(slips[first..].iter_mut().zip(&mut hashes[first..])).enumerate() {
+                let odd;
+                (odd, *hash) = glass.read(packet.data(), slip);
+                slip.packet = packet.identity();
+                strange |= u32::from(odd != 0) << number;
+            }
+            while strange != 0 {
+                let place = first + strange.trailing_zeros() as usize;
+                strange &= strange - 1;
+                let (to, packet) = ((&mut slips[place], &mut *others, &mut *odd), &packets[place - first]);
+                hashes[place] = read_other(sight, (selection, secret, interface), packet, from + place, to);
             }
             if sight.wants_facts() {
-                packets.iter().zip(&mut beside[from + first..]).for_each(|(packet, beside)| *beside = Beside::of(packet.data()));
+                packets.iter().zip(&mut beside[first..]).for_each(|(packet, beside)| *beside = Beside::of(packet.data()));
             }
-            while others != 0 {
-                let place = others.trailing_zeros() as usize;
-                others &= others - 1;
-                let (packet, to, addresses) = (&packets[place], &mut readings[first + place], &mut addresses[from + first + place]);
-                if sight.read_other(packet.data(), to, addresses).is_none() {
-                    read_odd(selection, secret, (interface, packet), (to, addresses), (from + first + place, odd));
-                }
-            }
-            let Some(table) = table else { continue };
-            if !FAR {
-                table.guess(&mut readings[first..first + packets.len()]);
-                continue;
-            }
-            table.fetch(&readings[first..first + packets.len()]);
+            let Some(table) = table.filter(|_| FAR) else { continue };
+            table.fetch(&hashes[first..first + packets.len()]);
             if let Some(early) = first.checked_sub(LAG) {
-                table.guess_far(&mut readings[early..early + GROUP]);
+                let some = early..early + GROUP;
+                table.guess_far(&hashes[some.clone()], &mut places[some], |number| slips[early + number].is_wide());
             }
         }
-        match table {
-            Some(table) if FAR => {
-                let late = readings.len().next_multiple_of(GROUP).saturating_sub(LAG);
-                readings[late..].chunks_mut(GROUP).for_each(|readings| table.guess_far(readings));
+        if let Some(table) = table.filter(|_| FAR) {
+            let late = packets.len().next_multiple_of(GROUP).saturating_sub(LAG);
+            for (first, places) in (late..).step_by(GROUP).zip(places[late..].chunks_mut(GROUP)) {
+                let some = first..first + places.len();
+                table.guess_far(&hashes[some], places, |number| slips[first + number].is_wide());
             }
-            Some(_) => {}
-            None => readings.iter_mut().for_each(Reading::forget_place),
         }
+        sight.share
     }
 }
 
-/// What is not plain; facts of such packets are kept by place.
-#[cold]
+/// What is not plain IPv4; facts of what is not plain IPv6 either are kept by place. Its hash.
 #[inline(never)]
-fn read_odd(
-    selection: &Selection,
-    secret: &Secret,
-    (interface, packet): (u32, &Pkt),
-    (reading, addresses): (&mut Reading, &mut Addresses),
-    (place, odd): (usize, &mut Vec<(usize, Facts)>),
-) {
-    let (any, theirs, facts) = selection.read_any(secret, interface, packet.data(), packet.total_len() as u32);
-    (*reading, *addresses) = (any, theirs);
-    reading.packet = packet.identity();
-    odd.push((place, facts));
+fn read_other(
+    sight: Sight<'_>,
+    (selection, secret, interface): (&Selection, &Secret, u32),
+    packet: &Pkt,
+    place: usize,
+    (slip, others, odd): (&mut Slip, &mut Others, &mut Vec<(usize, Facts)>),
+) -> u64 {
+    let (mut reading, mut addresses) = Default::default();
+    if sight.read_other(packet.data(), &mut reading, &mut addresses).is_none() {
+        let facts;
+        (reading, addresses, facts) = selection.read_any(secret, interface, packet.data(), packet.total_len() as u32);
+        odd.push((place, facts));
+    }
+    slip.marks = reading.marks;
+    let hash = reading.hash;
+    others.put(place, reading, addresses);
+    hash
 }
 
 /// From identities to places; made when it is asked, for one turn.
@@ -465,9 +622,9 @@ impl Directory {
     }
 
     /// Takes in the identities that came since.
-    fn note(&mut self, readings: &[Reading]) {
-        for (place, reading) in readings.iter().enumerate().skip(self.noted) {
-            let identity = reading.packet & !STATES;
+    fn note(&mut self, slips: &[Slip]) {
+        for (place, slip) in slips.iter().enumerate().skip(self.noted) {
+            let identity = slip.packet & !STATES;
             let slot = self.slot(identity);
             if let Some(free) = self.slots.get_mut(slot)
                 && identity != 0
@@ -475,7 +632,7 @@ impl Directory {
                 *free = (identity, place as u32 + 1);
             }
         }
-        self.noted = readings.len();
+        self.noted = slips.len();
     }
 
     fn find(&self, identity: usize) -> Option<usize> {
@@ -511,15 +668,14 @@ struct Late {
     reading: Reading,
     addresses: Addresses,
     facts: Facts,
-    output: u32,
-    status: u8,
+    lens: Lens,
+    fate: Fate,
 }
 
 impl Late {
     fn tell(&mut self, interface: u32, status: u8) {
         let status = if status == FORWARDED { 0 } else { status };
-        self.reading.short.set_status(status & self.status);
-        self.reading.short.set_output(interface & self.output);
+        self.fate = Fate::out(interface & self.lens.output).with_status(status & self.lens.status);
     }
 }
 

@@ -162,15 +162,11 @@ impl Meter {
     fn count(&mut self, now: u64) {
         for manifest in [&mut self.arrivals, &mut self.departures] {
             if let Some(table) = &mut self.table {
-                for (from, readings, addresses) in manifest.vectors() {
-                    table.count(now, readings, addresses, |place| manifest.facts(from + place));
-                }
+                manifest.count_in(table, now);
             } else if !manifest.is_empty() {
-                for (_, readings, _) in manifest.vectors() {
-                    let octets = readings.iter().map(|seen| u64::from(seen.octets)).sum();
-                    self.mailbox.counters.ignored_packets.add(readings.len() as u64);
-                    self.mailbox.counters.ignored_octets.add(octets);
-                }
+                let (packets, octets) = manifest.totals();
+                self.mailbox.counters.ignored_packets.add(packets);
+                self.mailbox.counters.ignored_octets.add(octets);
             }
             manifest.clear();
         }
