@@ -128,7 +128,8 @@ impl Control {
             }
             Step::SetState { interface, to, .. } => {
                 if *to == AdminState::Down {
-                    self.cease_advertising(self.index_of(interface));
+                    let with_it = self.sub_interfaces_of(interface);
+                    with_it.iter().chain([interface]).for_each(|name| self.cease_advertising(self.index_of(name)));
                 }
                 self.refresh(interface);
                 let index = self.index_of(interface);

@@ -111,7 +111,7 @@ fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
     let Some((offender, _)) = Ipv4Header::read(packet.l3()) else { return };
     let destination = offender.source();
     // What was for an own address is answered from there: who asked knows no other.
-    let source = if message.2 == DropReason::LocalProtocol { offender.destination() } else { cx.world.source4(packet, destination) };
+    let source = if message.2 == DropReason::LocalProtocol { offender.destination() } else { cx.world.source4(packet, destination, None) };
     let mut room = [0; LONGEST - HEADERS];
     let quote = first_of(packet, packet.l3_offset(), &mut room);
     let quote = quote.get(..usize::from(offender.total_len())).unwrap_or(quote);

@@ -134,8 +134,11 @@ fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
     let (destination, asked) = (offender.source, u128::from_be_bytes(offender.destination));
     // Section 2.2 a: the address that the packet was sent to speaks, if it is of this router's.
     let same_scope = ipv6::is_link_local(&destination) || !ipv6::is_link_local(&offender.destination);
-    let source =
-        if same_scope && cx.world.owns6(packet, asked) { Some(asked) } else { cx.world.source6(packet, u128::from_be_bytes(destination)) };
+    let source = if same_scope && cx.world.owns6(packet, asked) {
+        Some(asked)
+    } else {
+        cx.world.source6(packet, u128::from_be_bytes(destination), None)
+    };
     let Some(source) = source else { return };
     let way = Way { source: source.to_be_bytes(), destination, hop_limit: OWN_TTL };
     let back = EthernetHeader::new(ethernet.source, interface.mac, EtherType::IPV6);

@@ -122,7 +122,7 @@ fn echo(tables: &Tables, packet: &mut Pkt, chain: &Chain) -> Result<Verdict, Dro
     let (asker, asked) = (header.source, header.destination);
     // A group or an anycast address does not speak (RFC 4443 section 4.2).
     let ours = tables.owns6(packet, u128::from_be_bytes(asked));
-    let speaker = if ours { Some(asked) } else { tables.source6(packet, u128::from_be_bytes(asker)).map(u128::to_be_bytes) };
+    let speaker = if ours { Some(asked) } else { tables.source6(packet, u128::from_be_bytes(asker), None).map(u128::to_be_bytes) };
     let Some(speaker) = speaker.filter(|_| asker != ipv6::UNSPECIFIED) else { return Err(DropReason::IcmpUnsupported) };
     let Some((header, message)) = Ipv6Header::read_mut(packet.l3_mut()) else { return Err(DropReason::IcmpTruncated) };
     let Some((icmp, _)) = IcmpHeader::read_mut(message) else { return Err(DropReason::IcmpTruncated) };

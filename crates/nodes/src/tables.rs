@@ -143,32 +143,41 @@ impl Tables {
 
     /// The own address to speak from to `towards` about a packet (RFC 1812 section 4.3.2.4): of the interface that it came in on,
     /// of the same subnet if there is one. Where that has none in the packet's table, since a label led elsewhere or the link goes
-    /// by IPv6 alone, one of that table that is nearest, a loopback's before others (the router's identifier); where there is none
+    /// by IPv6 alone, one of that table, or of `end`, the table that its label leads to; where there is none
     /// at all, the one that stands for that (RFC 7600 section 4.8).
     #[must_use]
-    pub fn source4(&self, packet: &Pkt, towards: u32) -> u32 {
+    pub fn source4(&self, packet: &Pkt, towards: u32, end: Option<u32>) -> u32 {
         let table = self.table_of(packet);
-        let first = |of: &Interface| of.addresses.first().map(|own| own.0);
         let here = self.interface(packet.interface()).filter(|here| here.table == table);
-        let here = here.and_then(|here| here.source_for(towards).or_else(|| first(here)));
-        let near = || self.of_table(table).filter(|it| it.covers(Ipv4Addr::from(towards).into())).find_map(|it| it.source_for(towards));
-        let named = || self.of_table(table).filter(|it| it.kind == Kind::Loopback).find_map(first);
-        here.or_else(near).or_else(named).or_else(|| self.of_table(table).find_map(first)).unwrap_or(DUMMY)
+        let here = here.and_then(|here| here.source_for(towards).or_else(|| first4(here)));
+        here.or_else(|| [Some(table), end].into_iter().flatten().find_map(|table| self.source4_in(table, towards))).unwrap_or(DUMMY)
+    }
+
+    /// The own address of a table that is nearest to `towards`, else a loopback's (the router's identifier), else any.
+    fn source4_in(&self, table: u32, towards: u32) -> Option<u32> {
+        let near = self.of_table(table).filter(|it| it.covers(Ipv4Addr::from(towards).into())).find_map(|it| it.source_for(towards));
+        let named = || self.of_table(table).filter(|it| it.kind == Kind::Loopback).find_map(first4);
+        near.or_else(named).or_else(|| self.of_table(table).find_map(first4))
     }
 
     /// The own IPv6 address to speak from to `towards` about a packet (RFC 4443 section 2.2): of the same scope, of the
-    /// same subnet if there is one, of the interface that it came in on, else of any in the packet's table.
+    /// same subnet if there is one, of the interface that it came in on, else of any in the packet's table, or in `end`, the one
+    /// that its label leads to.
     #[must_use]
-    pub fn source6(&self, packet: &Pkt, towards: u128) -> Option<u128> {
+    pub fn source6(&self, packet: &Pkt, towards: u128, end: Option<u32>) -> Option<u128> {
         let (here, table) = (self.interface(packet.interface())?, self.table_of(packet));
         if ipv6::is_link_local(&towards.to_be_bytes()) {
             return here.link_local6();
         }
-        let global = |of: &Interface| of.addresses6.iter().map(|own| own.0).find(|own| !ipv6::is_link_local(&own.to_be_bytes()));
         let here = Some(here).filter(|here| here.table == table);
-        let here = here.and_then(|here| here.source_for6(towards).or_else(|| global(here)));
-        let near = || self.of_table(table).filter(|it| it.covers(Ipv6Addr::from(towards).into())).find_map(|it| it.source_for6(towards));
-        here.or_else(near).or_else(|| self.of_table(table).find_map(global))
+        let here = here.and_then(|here| here.source_for6(towards).or_else(|| global6(here)));
+        here.or_else(|| [Some(table), end].into_iter().flatten().find_map(|table| self.source6_in(table, towards)))
+    }
+
+    /// The own address of a table that is nearest to `towards`, else any that is no link's.
+    fn source6_in(&self, table: u32, towards: u128) -> Option<u128> {
+        let near = self.of_table(table).filter(|it| it.covers(Ipv6Addr::from(towards).into())).find_map(|it| it.source_for6(towards));
+        near.or_else(|| self.of_table(table).find_map(global6))
     }
 
     /// Whether an address is one of this router's in the table that routes a packet.
@@ -185,6 +194,16 @@ impl Tables {
         }
         self.of_table(self.table_of(packet)).any(|interface| interface.owns6(address))
     }
+}
+
+/// An interface's first address.
+fn first4(of: &Interface) -> Option<u32> {
+    of.addresses.first().map(|own| own.0)
+}
+
+/// An interface's first address that is no link's.
+fn global6(of: &Interface) -> Option<u128> {
+    of.addresses6.iter().map(|own| own.0).find(|own| !ipv6::is_link_local(&own.to_be_bytes()))
 }
 
 /// What nodes tell the control side.

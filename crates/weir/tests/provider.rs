@@ -68,6 +68,40 @@ bridgedomains:
     ),
 ];
 
+/// The same with the customers in a table of their own at both ends, and an addressed loopback for each end: the way to the other
+/// end is found by its loopback's, in the default table, which knows no customer. The Ethernet stays with no one.
+const VPN: [(&str, &str); 3] = [
+    (
+        "pe1",
+        "vrfs: { red: { table: 10 } }
+interfaces:
+  core: { device: { driver: af-xdp, name: core }, mtu: 1600, addresses: [ 10.255.1.1/24 ], mpls: true }
+  cust: { device: { driver: af-xdp, name: cust }, vrf: red, addresses: [ 10.1.0.1/24, 'fd00:1::1/64' ] }
+loopbacks: { loop0: { addresses: [ 10.255.0.1/32 ] } }
+routes:
+  - { prefix: 10.255.0.2/32, via: [ { next-hop: 10.255.1.2, labels: [ 100 ] } ] }
+  - { vrf: red, prefix: 10.2.0.0/24, via: [ { next-hop: 10.255.0.2, next-hop-table: default, labels: [ 500 ] } ] }
+  - { vrf: red, prefix: 'fd00:2::/64', via: [ { next-hop: 10.255.0.2, next-hop-table: default, labels: [ 500 ] } ] }
+mpls: { labels: [ { label: 500, lookup: red } ] }
+",
+    ),
+    ROUTERS[1],
+    (
+        "pe2",
+        "vrfs: { red: { table: 10 } }
+interfaces:
+  core: { device: { driver: af-xdp, name: core }, mtu: 1600, addresses: [ 10.255.2.2/24 ], mpls: true }
+  cust: { device: { driver: af-xdp, name: cust }, vrf: red, addresses: [ 10.2.0.1/24, 'fd00:2::1/64' ] }
+loopbacks: { loop0: { addresses: [ 10.255.0.2/32 ] } }
+routes:
+  - { prefix: 10.255.0.1/32, via: [ { next-hop: 10.255.2.1, labels: [ 101 ] } ] }
+  - { vrf: red, prefix: 10.1.0.0/24, via: [ { next-hop: 10.255.0.1, next-hop-table: default, labels: [ 500 ] } ] }
+  - { vrf: red, prefix: 'fd00:1::/64', via: [ { next-hop: 10.255.0.1, next-hop-table: default, labels: [ 500 ] } ] }
+mpls: { labels: [ { label: 500, lookup: red } ] }
+",
+    ),
+];
+
 /// The three routers, running, and the four customers' hosts.
 struct Provider {
     routers: Vec<Running>,
@@ -76,7 +110,7 @@ struct Provider {
 }
 
 impl Provider {
-    fn start() -> Provider {
+    fn start(test: &str, routers: [(&str, &str); 3]) -> Provider {
         let mut lab = Lab::new();
         for name in ["pe1", "p", "pe2", "ce1", "ce2", "lan1", "lan2"] {
             lab.add_host(name).unwrap();
@@ -96,9 +130,9 @@ impl Provider {
             let lan = host(format!("lan{side}")).address(Ipv4Addr::new(10, 9, 0, 10 + side), 24);
             lab.connect(&Cable::new(Port::new(&pe, "lan"), lan)).unwrap();
         }
-        let folder = std::env::temp_dir().join(format!("weir-provider-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("weir-provider-{test}-{}", std::process::id()));
         let mut provider = Provider { routers: Vec::new(), lab, folder };
-        for (name, config) in ROUTERS {
+        for (name, config) in routers {
             provider.run(name, config);
         }
         provider
@@ -177,7 +211,7 @@ fn customers_reach_one_another_over_labels() {
     if !has_program("ping") {
         return;
     }
-    let mut provider = Provider::start();
+    let mut provider = Provider::start("labels", ROUTERS);
     for (from, _, address) in WAYS {
         provider.wait_for(from, address);
         for size in [56, 1400] {
@@ -198,6 +232,57 @@ fn customers_reach_one_another_over_labels() {
         }
     }
     tells_what_it_does(&provider);
+    for router in std::mem::take(&mut provider.routers) {
+        let done = router.interrupt().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{}", done.stderr);
+    }
+}
+
+/// 6VPE (RFC 4659) and its IPv4 kind (RFC 4364): the provider's own table knows no customer, and its routers have no IPv6 towards one
+/// another. What an end says to a customer, or is asked by one from afar, goes by the customer's table.
+#[test]
+fn customers_of_a_vpn_reach_one_another_by_tables_of_their_own() {
+    if let Err(why) = preflight() {
+        return eprintln!("skipped: {why}");
+    }
+    if !has_program("ping") {
+        return;
+    }
+    let mut provider = Provider::start("vpn", VPN);
+    for (from, address, hops) in [
+        ("ce1", "10.2.0.2", 61),
+        ("ce1", "fd00:2::2", 61),
+        // The far end's own addresses: a hop less.
+        ("ce1", "10.2.0.1", 62),
+        ("ce1", "fd00:2::1", 62),
+        ("ce2", "10.1.0.1", 62),
+        ("ce2", "fd00:1::1", 62),
+    ] {
+        provider.wait_for(from, address);
+        for size in [56, 1400] {
+            let (well, said) = provider.on(from, &format!("ping -c 3 -i 0.05 -W 2 -s {size} {address}"));
+            assert!(well && said.contains(" 0% packet loss"), "{said}; {}", provider.drops());
+            assert!(said.contains(&format!("ttl={hops}")), "{said}");
+        }
+    }
+    // Where a table of theirs knows no way, and where a packet is too long for the far link.
+    for (address, says) in [("10.77.0.1", "From 10.1.0.1"), ("fd00:77::1", "From fd00:1::1")] {
+        let (_, said) = provider.on("ce1", &format!("ping -c 1 -W 2 {address}"));
+        assert!(said.contains(says), "{said}; {}", provider.drops());
+    }
+    if has_program("traceroute") {
+        for (program, destination, hops) in [
+            ("traceroute", "10.2.0.2", ["10.1.0.1", "10.255.1.2", "10.255.2.2", "10.2.0.2"]),
+            ("traceroute -6", "fd00:2::2", ["fd00:1::1", "fd00:ff1::2", "fd00:2::1", "fd00:2::2"]),
+        ] {
+            let (well, said) = provider.on("ce1", &format!("{program} -e -n -q 1 -w 3 -m 8 {destination}"));
+            eprintln!("{said}");
+            for hop in hops {
+                assert!(well && said.contains(hop), "{hop}: {said}; {}", provider.drops());
+            }
+            assert!(said.contains("MPLS:L=100,E=0,S=0,T=1/L=500,E=0,S=1,T=1") && said.contains("MPLS:L=500,E=0,S=1,T=1"), "{said}");
+        }
+    }
     for router in std::mem::take(&mut provider.routers) {
         let done = router.interrupt().unwrap();
         assert_eq!(done.status.code(), Some(0), "{}", done.stderr);

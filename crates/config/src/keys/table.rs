@@ -279,7 +279,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("routes[].via", Via, REQUIRED, "192.0.2.254", "Where it leads: the address of a next hop, a list of several that share the flows, or `blackhole` (dropped), `unreachable` or `prohibit` (dropped, and the sender told: ICMP host unreachable or communication prohibited, ICMPv6 no route or prohibited). Each next hop lies in a connected subnet of the table; that of an IPv4 route may be IPv6 (RFC 8950)."),
     key("routes[].resilient", Truth, "false", "true", "Whether flows keep their next hops when others are added to `via` or taken away: only those of a next hop that goes move, and one that comes takes no more than its share."),
     key("routes[].via[]", Section, "", "{next-hop: 192.0.2.254, weight: 2}", "One next hop of several."),
-    key("routes[].via[].next-hop", Neighbor, REQUIRED, "192.0.2.254", "Its address."),
+    key("routes[].via[].next-hop", Neighbor, REQUIRED, "192.0.2.254", "Its address; IPv6 goes by an IPv4 one where there are `labels` (RFC 4798)."),
     key("routes[].via[].interface", InterfaceName, "", "xe0", "The interface it is behind; found by its subnet when absent. A link-local next hop needs it."),
     key("routes[].via[].next-hop-table", TableName, "", "default", "The next hop need not be on a link: the way to it is the longest match in this table, `default` or a VRF, and follows it when that changes (a recursive next hop)."),
     key("routes[].via[].weight", Whole(1, 255), "1", "2", "Its share of the flows beside the others."),

@@ -23,6 +23,7 @@ impl Rules<'_, '_> {
         self.same_address_twice();
         self.overlapping_subnets();
         self.advertisements();
+        self.small_links();
         self.ways_back();
         self.borrowers();
         let subnets = Subnets::of(&self.candidate.config);
@@ -120,6 +121,20 @@ impl Rules<'_, '_> {
         }
     }
 
+    /// IPv6 needs links of 1280 bytes (RFC 8200 section 5): who is told of less does not send less (RFC 8201 section 4).
+    fn small_links(&mut self) {
+        const LEAST: u16 = 1280;
+        for (name, interface) in &self.candidate.config.interfaces {
+            let sends = !interface.is_loopback() || self.candidate.config.is_bvi(name);
+            if interface.mtu < LEAST && interface.has_ipv6() && sends {
+                let at = self.of_interface(name, "mtu");
+                let message = format!("the interface `{name}` has IPv6 and an MTU of {}", interface.mtu);
+                let help = format!("set it to {LEAST} or more; senders of longer packets do not send shorter ones");
+                self.warning(&at, message, "too little for IPv6", help);
+            }
+        }
+    }
+
     /// Who borrows addresses is routed, has none itself, and borrows from one that has some, in the same table.
     fn borrowers(&mut self) {
         let candidate = self.candidate;
@@ -171,7 +186,7 @@ impl Rules<'_, '_> {
                 && interface.unnumbered.is_none()
                 && !self.findings.any_broken("interfaces.*.addresses")
             {
-                let at = at!["interfaces", name.as_str(), "urpf"];
+                let at = &self.of_interface(name, "urpf");
                 let message = format!("`urpf` has no effect on interface `{name}`, which routes nothing");
                 self.warning(at, message, "", "give it `addresses`, or take `urpf` out".into());
             }
@@ -316,9 +331,11 @@ impl Rules<'_, '_> {
                 );
                 continue;
             }
-            if route.key.prefix.addr().is_ipv6() && path.next_hop.is_ipv4() {
+            // Under labels, IPv6 goes by links that know IPv4 alone (RFC 4798).
+            if route.key.prefix.addr().is_ipv6() && path.next_hop.is_ipv4() && path.labels.is_empty() {
                 let message = format!("the next hop {} is IPv4, the route IPv6", path.next_hop);
-                self.error(at, message, "", "name an IPv6 address; only IPv4 goes over next hops of the other version".into());
+                let help = "name an IPv6 address, or give it `labels`; only IPv4 goes over next hops of the other version without";
+                self.error(at, message, "", help.into());
                 continue;
             }
             if let Some(table) = &path.next_hop_table {

@@ -108,7 +108,7 @@ impl MplsError {
 fn answer4(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: usize) {
     let Some(stack) = stack_of(packet) else { return };
     let Some((offender, _)) = Ipv4Header::read(stack.payload) else { return };
-    let source = cx.world.source4(packet, offender.source());
+    let source = cx.world.source4(packet, offender.source(), ends_in(cx.world, &stack));
     let back = cx.world.fib4_of(packet.interface()).map_or(0, |fib| fib.lookup(offender.source()));
     let along = !knows_way_back(cx.world, &stack, back);
     let labels = if along { stack.bytes().len() } else { 0 };
@@ -138,7 +138,7 @@ fn answer6(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: usize) {
     let Some(stack) = stack_of(packet) else { return };
     let Some((offender, _)) = Ipv6Header::read(stack.payload) else { return };
     let destination = offender.source;
-    let Some(source) = cx.world.source6(packet, u128::from_be_bytes(destination)) else { return };
+    let Some(source) = cx.world.source6(packet, u128::from_be_bytes(destination), ends_in(cx.world, &stack)) else { return };
     let back = cx.world.fib6_of(packet.interface()).map_or(0, |fib| fib.lookup(u128::from_be_bytes(destination)));
     let along = !knows_way_back(cx.world, &stack, back);
     let labels = if along { stack.bytes().len() } else { 0 };
@@ -177,13 +177,19 @@ fn copy_quote(packet: &Pkt, stack: &Stack<'_>, most: usize, quote: &mut [u8]) ->
     packet.copy_out(ETHERNET + stack.bytes().len(), room)
 }
 
+/// The table that looks up what is under the top label, if that label's path ends here.
+fn ends_in(tables: &Tables, stack: &Stack<'_>) -> Option<u32> {
+    let group = tables.lfib.lookup(stack.entries().next()?.label().0).group();
+    let end = tables.nexthops.adjacency(tables.nexthops.choose(group, || 0))?;
+    (end.kind == AdjacencyKind::Lookup).then_some(end.interface)
+}
+
 /// Whether the message can go back by itself: there was one label, it does not end here, and the sender has a route,
 /// whose group is `back`.
 fn knows_way_back(tables: &Tables, stack: &Stack<'_>, back: u32) -> bool {
-    let Some(top) = stack.entries().next().filter(|_| stack.depth() == 1) else { return false };
-    let group = tables.lfib.lookup(top.label().0).group();
-    let ends_here = tables.nexthops.kind(tables.nexthops.choose(group, || 0)) == AdjacencyKind::Lookup;
-    !ends_here && tables.nexthops.kind(tables.nexthops.choose(back, || 0)) != AdjacencyKind::Drop
+    stack.depth() == 1
+        && ends_in(tables, stack).is_none()
+        && tables.nexthops.kind(tables.nexthops.choose(back, || 0)) != AdjacencyKind::Drop
 }
 
 /// The stack as the message goes on under it: every entry with its full time to live.

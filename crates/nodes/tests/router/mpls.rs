@@ -303,15 +303,15 @@ fn ip_packets_get_labels() {
 }
 
 /// An ICMP message with an extension; etherparse would forget its length field.
-struct Told {
-    source: u32,
+pub(crate) struct Told {
+    pub(crate) source: u32,
     destination: u32,
-    kind: u8,
+    pub(crate) kind: u8,
     code: u8,
     argument: u32,
 }
 
-fn told(frame: &[u8]) -> Told {
+pub(crate) fn told(frame: &[u8]) -> Told {
     let (header, message) = (sight::header(frame), sight::payload(frame));
     assert_eq!(checksum::internet(message), 0, "ICMP checksum");
     Told {

@@ -19,7 +19,7 @@ use zerocopy::IntoBytes;
 use crate::acl::{bind, from};
 use crate::forward::with_options;
 use crate::ip6::udp6;
-use crate::mpls::under;
+use crate::mpls::{told, under};
 use crate::nd;
 use crate::rig::*;
 use crate::sight;
@@ -134,6 +134,15 @@ fn ipv6_under_a_label_needs_none_on_the_link_and_is_of_no_link() {
     assert_eq!(router.send_one(WEST, &under(&frame, &[(120, 0, 9)])).0, SOUTH);
     assert!(router.send(WEST, &frame).is_empty());
     assert_eq!(router.dropped(DropReason::Ip6NotEnabled), 1);
+    // Who hears that the label's time to live ended here hears it from the table that the label leads to, where the provider's own
+    // has no address.
+    for index in [WEST, EAST, LEFT, RIGHT, DOWN, BARE, MUTE] {
+        router.change(index, |it| (it.addresses, it.addresses6) = ([].into(), [].into()));
+    }
+    let (out, got) = router.send_one(WEST, &under(&frame, &[(120, 0, 1)]));
+    assert_eq!((out, sight::icmp6(&got).kind, sight::icmp6(&got).source), (SOUTH, 3, ip6("2001:db8:3::1")));
+    let (out, got) = router.send_one(WEST, &under(&build::udp4(&four("10.99.7.7"), &[1; 9]), &[(120, 0, 1)]));
+    assert_eq!((out, told(&got).kind, told(&got).source), (SOUTH, 11, ip("10.0.3.1")));
 
     let mut router = Router::of_a_provider();
     let labelled = |frame: &[u8]| {
