@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cache::{Asker4, Cache, Cache4, Cache6, Packed};
+use crate::cache::{Cache, Cache4, Cache6, Packed};
 use crate::family::{Family, NONE, Shape, V4, V6};
 use crate::grow::{LIMITS, Limits, grow};
 use crate::key::{Key4, Key6, LATER_FRAGMENT, ODD, Words};
@@ -66,14 +66,14 @@ struct Tables<F: Family> {
 /// Numbers a list among all that this process has made, for the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// 22 bits, never 0: no cache has an answer of list 0.
+    /// 21 bits, neither all 0 nor all 1: no cache has an answer of such a list.
     pub(crate) number: u32,
     /// How often the numbers have been used up.
     pub(crate) epoch: u32,
 }
 
 impl Identity {
-    const NUMBERS: u64 = (1 << 22) - 1;
+    const NUMBERS: u64 = (1 << 21) - 2;
 
     fn next() -> Identity {
         static MADE: AtomicU64 = AtomicU64::new(0);
@@ -168,10 +168,14 @@ impl Acl {
         weir_cpu::dispatch(Cached { tables: &self.v4, list: self, cache: &mut cache.0, keys, answers });
     }
 
-    /// Asks only for what was answered lately, in steps.
-    #[must_use]
-    pub fn asker4<'a>(&self, cache: &'a mut Cache4) -> Asker4<'a> {
-        Asker4::new(cache, self.identity)
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// The answers for some IPv4 packets.
+    pub(crate) fn answer4(&self, keys: &[Key4], answers: &mut [Answer]) {
+        self.v4.classify_batch(keys, answers);
+        self.answers.put(answers);
     }
 
     /// The answers for some IPv6 packets, with those that were given lately at hand.

@@ -17,7 +17,7 @@ use weir_cpu::LargePages;
 
 use crate::acl::{Answer, Identity, NO_RULE};
 use crate::family::Family;
-use crate::key::{Key4, Wire4, Words};
+use crate::key::Words;
 use crate::table::CHUNK;
 
 /// Misses of a full set until one of its answers is forgotten.
@@ -31,7 +31,7 @@ const NEIGHBORS: usize = 4;
 /// Answers that a cache remembers at most.
 const MOST: usize = 1 << 24;
 
-/// A key as words of 64 bits, some of which are left for a list's number, of 22 bits.
+/// A key as words of 64 bits, some of which are left for a list's number, of 21 bits.
 pub(crate) trait Packed<const W: usize>: Words + Default {
     /// The bits that are a list's number.
     const LIST: [u64; W];
@@ -49,7 +49,7 @@ fn over<const W: usize>(words: [u64; W], others: [u64; W]) -> [u64; W] {
 
 /// A multiplication that stirs two words into one.
 #[inline(always)]
-fn stir(a: u64, b: u64) -> u64 {
+pub(crate) fn stir(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     (product >> 64) as u64 ^ product as u64
 }
@@ -284,44 +284,6 @@ impl Cache4 {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.bytes()
-    }
-}
-
-/// A cache asked about one list in two steps, for who has other work for the time that memory takes: first, where an
-/// answer would be; then, whether it is there.
-#[derive(Clone, Copy)]
-pub struct Asker4<'a> {
-    sets: &'a [Set<2, 3>],
-    /// What lies over keys: the seeds, and the list's number.
-    cover: [u64; 2],
-}
-
-impl<'a> Asker4<'a> {
-    pub(crate) fn new(cache: &'a mut Cache4, identity: Identity) -> Asker4<'a> {
-        cache.0.renew(identity);
-        Asker4 { sets: &cache.0.sets, cover: over(Key4::list(identity.number), cache.0.seeds) }
-    }
-
-    /// The first step: what tells where the answer would be. Asks the processor's cache for it.
-    #[inline(always)]
-    #[must_use]
-    pub fn ask(self, key: Wire4) -> u64 {
-        let hash = hash(&over(key.packed(), self.cover));
-        fetch(self.sets, hash);
-        hash
-    }
-
-    /// The second step, with what the first gave for this key; `None` when the key was not met lately.
-    #[inline(always)]
-    #[must_use]
-    pub fn known(self, key: Wire4, asked: u64) -> Option<Answer> {
-        find(self.sets, asked, over(key.packed(), self.cover))
-    }
-}
-
-impl std::fmt::Debug for Asker4<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Asker4").field("sets", &self.sets.len()).finish_non_exhaustive()
     }
 }
 

@@ -69,10 +69,11 @@ pub struct Key4 {
 /// The key of a packet without IP options, its octets as they lie there: nothing need be put together or turned round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wire4 {
-    /// In little-endian order: the protocol, two octets that are 0, the source and one octet of the destination.
-    lower: u64,
-    /// Likewise: the rest of the destination, both ports, one octet that is 0.
-    upper: u64,
+    /// In little-endian order: source and destination.
+    pub(crate) addresses: u64,
+    /// Likewise: source and destination port.
+    pub(crate) ports: u32,
+    pub(crate) protocol: u8,
 }
 
 /// The protocols that most packets are of, bit by bit.
@@ -80,41 +81,35 @@ const USUAL: u64 = 1 << IpProtocol::TCP.0 | 1 << IpProtocol::UDP.0;
 
 impl Wire4 {
     /// Octets of a packet that it is read from.
-    pub const OCTETS: usize = 16;
-    /// The header's checksum is no part of a key.
-    const LOWER: u64 = !0xff_ff00;
-    /// Nor is what lies behind the ports.
-    const UPPER: u64 = !0 >> 8;
+    pub const OCTETS: usize = 15;
 
-    /// Of a packet's octets from the protocol on: checksum, addresses, the four octets behind the header (which has no options) and
-    /// one more, whatever it is.
+    /// Of a packet's octets from the protocol on: checksum, addresses, the four octets behind the header (which has no options).
     #[inline(always)]
     #[must_use]
     pub fn new(octets: &[u8; Wire4::OCTETS]) -> Wire4 {
-        let [lower, upper] =
-            [octets.first_chunk(), octets.last_chunk()].map(|octets| octets.map_or(0, |octets| u64::from_le_bytes(*octets)));
-        Wire4 { lower: lower & Wire4::LOWER, upper: upper & Wire4::UPPER }
+        let [protocol, _, _, a, b, c, d, e, f, g, h, i, j, k, l] = *octets;
+        Wire4 { addresses: u64::from_le_bytes([a, b, c, d, e, f, g, h]), ports: u32::from_le_bytes([i, j, k, l]), protocol }
+    }
+
+    /// The same of a key of a usual protocol that has its ports; `None` of others.
+    pub(crate) fn of(key: &Key4) -> Option<Wire4> {
+        let [source, destination, ports, protocol] = key.words;
+        let addresses = u64::from(source.swap_bytes()) | u64::from(destination.swap_bytes()) << 32;
+        let wire = Wire4 { addresses, ports: ports.swap_bytes(), protocol: protocol as u8 };
+        (protocol & ODD == 0 && wire.is_usual()).then_some(wire)
     }
 
     /// Whether the packet is of one of the protocols that most packets are of, which have ports.
     #[must_use]
     pub const fn is_usual(self) -> bool {
-        let protocol = self.lower as u8;
-        protocol < 64 && USUAL >> protocol & 1 != 0
-    }
-
-    /// The words of [`Packed`].
-    #[inline(always)]
-    pub(crate) const fn packed(self) -> [u64; 2] {
-        [self.lower, self.upper]
+        self.protocol < 64 && USUAL >> self.protocol & 1 != 0
     }
 }
 
 impl From<Wire4> for Key4 {
-    fn from(Wire4 { lower, upper }: Wire4) -> Key4 {
-        let destination = (lower >> 56) as u32 | (upper as u32) << 8;
-        let [source, destination, ports] = [(lower >> 24) as u32, destination, (upper >> 24) as u32].map(u32::swap_bytes);
-        Key4 { words: [source, destination, ports, u32::from(lower as u8)] }
+    fn from(Wire4 { addresses, ports, protocol }: Wire4) -> Key4 {
+        let [source, destination, ports] = [addresses as u32, (addresses >> 32) as u32, ports].map(u32::swap_bytes);
+        Key4 { words: [source, destination, ports, u32::from(protocol)] }
     }
 }
 
@@ -226,7 +221,7 @@ impl Packed<2> for Key4 {
 
     #[inline(always)]
     fn packed(&self) -> [u64; 2] {
-        // As octets lie in packets: see `Wire4`. The marks lie where the checksum does.
+        // As octets lie in packets. The marks lie where the checksum does.
         let [source, destination, ports, protocol] = self.words;
         let [source, destination, ports] = [source, destination, ports].map(|word| u64::from(word.swap_bytes()));
         [u64::from(protocol) | source << 24 | destination << 56, destination >> 8 | ports << 24]

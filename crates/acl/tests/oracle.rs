@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use weir_acl::synthetic::{self, Family, Kind, Random};
-use weir_acl::{Acl, Action, Addresses, Cache4, Cache6, Key4, Key6, NO_RULE, Payload, Rule, Upper, Wire4};
+use weir_acl::{Acl, Action, Addresses, Cache4, Cache6, Key4, Key6, Known4, NO_RULE, Payload, Rule, Upper, Wire4};
 use weir_wire::IpProtocol;
 
 fn naive4(rules: &[Rule], key: &Key4) -> Option<u32> {
@@ -175,55 +175,104 @@ fn a_list_that_was_replaced_is_forgotten() {
     }
 }
 
-/// As it lies in a packet, between octets that say nothing.
+/// As it lies in a packet, beside octets that say nothing.
 fn wire(key: &Key4) -> Option<Wire4> {
     let Upper::Ports(source, destination) = key.upper() else { return None };
     let addresses = [key.source().octets(), key.destination().octets()].concat();
     let ports = [source.to_be_bytes(), destination.to_be_bytes()].concat();
-    let octets = |other: u8| -> [u8; Wire4::OCTETS] {
-        [&[key.protocol().0, other, other][..], &addresses, &ports, &[other]].concat().try_into().unwrap()
-    };
+    let octets =
+        |other: u8| -> [u8; Wire4::OCTETS] { [&[key.protocol().0, other, other][..], &addresses, &ports].concat().try_into().unwrap() };
     let wire = Wire4::new(&octets(0));
     assert_eq!(wire, Wire4::new(&octets(0xff)));
     assert_eq!(Key4::from(wire), *key);
-    Some(wire)
+    Some(wire).filter(|wire| wire.is_usual())
 }
 
 #[test]
 fn only_the_protocols_of_most_packets_are_usual() {
-    let usual = |protocol: &u8| Wire4::new(&[[*protocol].as_slice(), &[1; 15]].concat().try_into().unwrap()).is_usual();
+    let usual = |protocol: &u8| Wire4::new(&[[*protocol].as_slice(), &[1; 14]].concat().try_into().unwrap()).is_usual();
     assert_eq!((0..=255).filter(usual).collect::<Vec<_>>(), [6, 17]);
 }
 
-/// A full cache's worth of flows is remembered whole, full sets included; what a packet's octets ask for is what its key was
-/// answered; and another list of the same rules has answers of its own.
+fn known(acl: &Acl, cache: &mut Known4, keys: &[Key4]) -> Vec<Option<u32>> {
+    let asker = acl.asker4(cache);
+    keys.iter().filter_map(wire).map(|key| asker.known(asker.ask(key))).collect()
+}
+
+/// What was learned is known in two steps, but for a few that take longer to look for; none of it is another's; and another list of the same
+/// rules has answers of its own.
 #[test]
 fn what_was_answered_is_known_in_two_steps() {
     let rules = synthetic::rules(6, 200, Kind::Access, Family::V4);
     let acl = Acl::build(&rules).unwrap();
-    let keys: Vec<Key4> = synthetic::keys4(7, &rules, 80_000).into_iter().filter(|key| wire(key).is_some()).take(50_000).collect();
-    let mut cache = Cache4::new(keys.len(), 4);
+    let keys: Vec<Key4> = synthetic::keys4(7, &rules, 120_000).into_iter().filter(|key| wire(key).is_some()).take(65_536).collect();
+    let mut cache = Known4::new(4);
     let mut found = vec![0; keys.len()];
     for _ in 0..2 {
-        acl.classify4_cached(&mut cache, &keys, &mut found);
+        acl.learn4(&mut cache, &keys, &mut found);
     }
-    let known = |acl: &Acl, cache: &mut Cache4| -> Vec<Option<u32>> {
-        let asker = acl.asker4(cache);
-        keys.iter().filter_map(wire).map(|key| asker.known(key, asker.ask(key))).collect()
-    };
-    let answers = known(&acl, &mut cache);
+    assert!(keys.iter().zip(&found).all(|(key, found)| *found == acl.classify4(key).unwrap_or(NO_RULE)));
+    let answers = known(&acl, &mut cache, &keys);
     assert!(answers.iter().zip(&found).all(|(answer, found)| answer.is_none_or(|answer| answer == *found)));
-    assert!(answers.iter().flatten().count() * 1000 >= keys.len() * 999, "{} of {}", answers.iter().flatten().count(), keys.len());
+    let there = answers.iter().flatten().count();
+    assert!(keys.len() > 60_000 && there * 100 >= keys.len() * 95, "{there} of {}", keys.len());
     let again = Acl::build(&rules).unwrap();
-    assert!(known(&again, &mut cache).iter().all(Option::is_none));
+    assert!(known(&again, &mut cache, &keys).iter().all(Option::is_none));
     // What lacks its ports is another key, whatever else is the same.
     let odd: Vec<Key4> = keys
         .iter()
         .map(|key| Key4::new(key.source().to_bits(), key.destination().to_bits(), key.protocol(), Upper::LaterFragment))
         .collect();
     let mut found_odd = vec![0; odd.len()];
-    acl.classify4_cached(&mut cache, &odd, &mut found_odd);
+    acl.learn4(&mut cache, &odd, &mut found_odd);
     assert!(odd.iter().zip(&found_odd).all(|(key, found)| *found == acl.classify4(key).unwrap_or(NO_RULE)));
+}
+
+/// Keys that differ in one field, or in one bit of one: each has a rule of its own, and so an answer that no other may get.
+#[test]
+fn keys_that_are_nearly_alike_are_told_apart() {
+    let key = |n: u32| {
+        let (bit, protocol) = (1u32 << (n % 32), if n & 32 == 0 { IpProtocol::TCP } else { IpProtocol::UDP });
+        let fields = [[bit, 0, 0], [0, bit, 0], [0, 0, bit], [bit, bit, bit]][n as usize / 64 % 4];
+        Key4::new(0x0a00_0001 ^ fields[0], 0xc000_0201 ^ fields[1], protocol, Upper::Ports((fields[2] >> 16) as u16, fields[2] as u16))
+    };
+    let keys: Vec<Key4> = (0..256).map(key).collect();
+    let rule = |key: &Key4| {
+        let Upper::Ports(source, destination) = key.upper() else { unreachable!() };
+        let (source, destination) = (source..=source, destination..=destination);
+        let payload = Payload::Ports { protocol: key.protocol(), source, destination };
+        let addresses = Addresses::V4 { source: key.source().into(), destination: key.destination().into() };
+        Rule { addresses, payload, ..Rule::all(Action::Permit) }
+    };
+    let acl = Acl::build(&keys.iter().map(rule).collect::<Vec<_>>()).unwrap();
+    let mut cache = Known4::new(9);
+    for asked in keys.chunks(7) {
+        acl.learn4(&mut cache, asked, &mut vec![0; asked.len()]);
+    }
+    let wanted: Vec<Option<u32>> = keys.iter().map(|key| acl.classify4(key)).collect();
+    assert!(wanted.iter().all(Option::is_some));
+    let answers = known(&acl, &mut cache, &keys);
+    assert!(answers.iter().zip(&wanted).all(|(answer, wanted)| answer == wanted || answer.is_none()));
+    assert!(answers.iter().flatten().count() > 250);
+}
+
+/// Many more flows than there is room for, of two lists: answers stay right, and many are kept.
+#[test]
+fn a_flood_of_flows_leaves_answers_right() {
+    let lists = [10, 11].map(|seed| synthetic::rules(seed, 200, Kind::Access, Family::V4));
+    let acls = lists.each_ref().map(|rules| Acl::build(rules).unwrap());
+    let keys: Vec<Key4> = synthetic::keys4(7, &lists[0], 250_000).into_iter().filter(|key| wire(key).is_some()).collect();
+    let mut cache = Known4::new(5);
+    let mut found = vec![0; keys.len()];
+    for acl in acls.iter().chain(&acls) {
+        acl.learn4(&mut cache, &keys, &mut found);
+        let wanted: Vec<Option<u32>> = keys.iter().map(|key| Some(acl.classify4(key).unwrap_or(NO_RULE))).collect();
+        assert!(found.iter().zip(&wanted).all(|(found, wanted)| Some(*found) == *wanted));
+        let answers = known(acl, &mut cache, &keys);
+        assert!(answers.iter().zip(&wanted).all(|(answer, wanted)| answer.is_none() || answer == wanted));
+        assert!(answers.iter().flatten().count() > 10_000, "{}", answers.iter().flatten().count());
+    }
+    assert!(cache.bytes() <= 17 << 17);
 }
 
 #[test]

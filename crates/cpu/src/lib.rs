@@ -182,6 +182,27 @@ pub fn soonest(words: &[u16; 14], used: &[u16; 14], from: u16) -> (u16, usize) {
     words.iter().zip(used).enumerate().map(ahead).min().unwrap_or((u16::MAX, 0))
 }
 
+/// Which of four words equal `wanted`: bit `4n` tells of word `n`.
+#[inline(always)]
+#[must_use]
+pub fn equal_of_four(words: &[u64; 4], wanted: u64) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_mm_cmpeq_epi32, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi32, _mm_set1_epi64x};
+        #[expect(unsafe_code, reason = "loads by address, and arithmetic that every x86-64 has but older versions of Rust call unsafe")]
+        // SAFETY: the 32 bytes are those of `words`; SSE2 is part of x86-64.
+        let halves = unsafe {
+            let (wanted, words) = (_mm_set1_epi64x(wanted.cast_signed()), std::ptr::from_ref(words).cast());
+            let (low, high) = (_mm_loadu_si128(words), _mm_loadu_si128(words.add(1)));
+            _mm_movemask_epi8(_mm_packs_epi32(_mm_cmpeq_epi32(low, wanted), _mm_cmpeq_epi32(high, wanted))) as u32
+        };
+        // Two bits for each half of a word.
+        halves & (halves >> 2) & 0x1111
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    words.iter().enumerate().fold(0, |bits, (n, word)| bits | u32::from(*word == wanted) << (4 * n))
+}
+
 /// Two signed words each: the lower ones of `lowest` and `both`, and the higher ones of `highest` and `both`.
 #[inline(always)]
 #[must_use]
@@ -412,6 +433,13 @@ mod tests {
         let numbers: Vec<u32> = (0..1000).collect();
         assert_eq!(dispatch(Sum(&numbers)), 499_500);
         assert_eq!(apart(Sum(&numbers)), 499_500);
+    }
+
+    #[test]
+    fn words_that_are_equal_are_told_by_bits() {
+        let words = [1 << 40 | 7, 7, 1 << 40, u64::MAX];
+        assert_eq!([1 << 40 | 7, 7, 1 << 40, u64::MAX, 0].map(|wanted| equal_of_four(&words, wanted)), [1, 0x10, 0x100, 0x1000, 0]);
+        assert_eq!(equal_of_four(&[5; 4], 5), 0x1111);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! The caches are made with the first packet that meets a list, once a worker, so that a router without
 //! lists does not pay for them in memory.
 
-use weir_acl::{Answer, Asker4, Cache4, Cache6, Key4, Key6, Upper, Wire4};
+use weir_acl::{Answer, Asker4, Cache4, Cache6, Key4, Key6, Known4, Upper, Wire4};
 use weir_buf::{Pkt, VECTOR};
 use weir_wire::{EtherType, EthernetHeader, IpProtocol};
 
@@ -69,7 +69,7 @@ impl<K: Default + Copy> Batch<K> {
 /// What eth-input's pass knows of the flows of interfaces with lists: what was answered lately, and the packets of a vector
 /// about which nothing was.
 pub(crate) struct Flows {
-    cache: Cache4,
+    cache: Known4,
     unknown: Batch<Key4>,
     met: Met,
 }
@@ -77,7 +77,7 @@ pub(crate) struct Flows {
 impl Flows {
     #[cold]
     pub(crate) fn new(worker: usize) -> Flows {
-        Flows { cache: Cache4::new(FLOWS, seed(worker)), unknown: Batch::new(), met: Met::default() }
+        Flows { cache: Known4::new(seed(worker)), unknown: Batch::new(), met: Met::default() }
     }
 
     /// For a vector's packets: the one to ask, the packets that it knows nothing of, and which terms they meet.
@@ -92,7 +92,7 @@ impl Flows {
     pub(crate) fn learn(&mut self, filter: &Filter) -> (impl Iterator<Item = (usize, Key4, Judgement)> + '_, &mut Terms) {
         let Flows { cache, unknown, met } = self;
         let (keys, answers) = unknown.asked();
-        filter.list.acl().classify4_cached(cache, keys, answers);
+        filter.list.acl().learn4(cache, keys, answers);
         let learned = unknown.judgements().zip(&*unknown.keys).map(|((place, judgement), key)| (place, *key, judgement));
         (learned, met.terms())
     }

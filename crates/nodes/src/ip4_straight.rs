@@ -88,7 +88,7 @@ impl Table for LargeFib4<'_> {
 pub(crate) trait Judge {
     /// The group, if the packet may go. It is no later fragment, and does not end before its ports, if its protocol has some.
     /// To be marked `#[inline(always)]`.
-    fn judge(&mut self, key: Wire4, plain: Plain) -> Option<u32>;
+    fn judge(&mut self, plain: Plain) -> Option<u32>;
 }
 
 /// It is in the cache, if not in the nearest: one step does, once the root's line is there.
@@ -207,13 +207,12 @@ impl<'a> Straight<'a> {
     pub(crate) fn forward_judged(self, packet: &mut Pkt, judge: &mut impl Judge) -> Option<u32> {
         let (len, chained) = (packet.len(), packet.is_chained());
         let frame = packet.data_mut().first_chunk_mut::<READ>()?;
-        let key = key_of(frame);
         let frame = frame.first_chunk_mut::<PLAIN>()?;
         let plain = self.examine_of::<KEYED>(frame, len, chained)?;
         if word(frame, ETHERNET) >> 48 & FRAGMENT_OFFSET != 0 {
             return None;
         }
-        let group = judge.judge(key, plain)?;
+        let group = judge.judge(plain)?;
         let Some(adjacency) = self.nexthops.only_neighbor(group) else { return self.push::<true>(packet, group, plain) };
         let interface = ip4_rewrite::head(adjacency, plain.whole, plain.hops, frame)?;
         Some(leave(packet, len, plain.whole, interface))

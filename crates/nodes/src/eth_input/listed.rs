@@ -9,7 +9,7 @@
 
 use std::hint::cold_path;
 
-use weir_acl::{Asker4, Wire4};
+use weir_acl::{Asked4, Asker4};
 use weir_buf::{Pkt, VECTOR};
 use weir_fib::Fib4;
 use weir_graph::{Cx, Outcome, Verdict};
@@ -114,7 +114,7 @@ struct Listed<'a, 'v, T> {
 impl<T: Table> each::Foresight for Listed<'_, '_, T> {
     /// What tells the place of the flow's answer, and the first step of the lookup: of a packet that is not usual anything, since
     /// nothing is looked up for it.
-    type Asked = (u64, T::Between);
+    type Asked = (Asked4, T::Between);
 
     #[inline(always)]
     fn ask(&self, packet: &Pkt) -> Self::Asked {
@@ -145,7 +145,7 @@ impl<T: Table> each::Foresight for Listed<'_, '_, T> {
 struct Asking<'s, 'a, T: Table> {
     asker: Asker4<'a>,
     fib: T,
-    asked: u64,
+    asked: Asked4,
     first: T::Between,
     met: &'s mut TermMet,
     is_unknown: bool,
@@ -153,8 +153,8 @@ struct Asking<'s, 'a, T: Table> {
 
 impl<T: Table> Judge for Asking<'_, '_, T> {
     #[inline(always)]
-    fn judge(&mut self, key: Wire4, plain: Plain) -> Option<u32> {
-        let Some(answer) = self.asker.known(key, self.asked) else {
+    fn judge(&mut self, plain: Plain) -> Option<u32> {
+        let Some(answer) = self.asker.known(self.asked) else {
             self.is_unknown = true;
             return None;
         };
