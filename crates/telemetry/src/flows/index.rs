@@ -482,6 +482,13 @@ impl View<'_> {
             ways => Index::place(home, ways.trailing_zeros() as usize),
         }
     }
+
+    /// The same for those who compare what is there with what they look for: some place of another flow, or of nobody, if there is none.
+    #[inline(always)]
+    pub(super) fn likely(self, hash: u64) -> u32 {
+        let home = self.extent.home(hash);
+        Index::place(home, (self.units[home].bucket.ways(Index::tag(hash)) | 1 << WAYS).trailing_zeros() as usize)
+    }
 }
 
 #[cfg(test)]

@@ -31,5 +31,5 @@ pub use record::{EndReason, Facts, FlowRecord, Observation, Reading};
 pub(crate) use record::{Share, Slip};
 pub(crate) use selection::Sight;
 pub use selection::{Beside, Selection};
+pub(crate) use table::{AGAIN, GROUP, LAG, Plain};
 pub use table::{Counts, Records, Settings, Table, VECTOR};
-pub(crate) use table::{GROUP, LAG, Plain};

@@ -23,9 +23,14 @@ use crate::random::Random;
 
 /// Flows whose buckets and records, of 64 octets each, lie in a part of the second cache.
 const NEAR: usize = 4096;
+/// Flows that no cache holds.
+const VAST: usize = 1 << 18;
 /// So many packets are read, then their buckets asked for in a row: the address of each has to be translated, which
 /// takes as long as fifty instructions when the pages are many. Close to each other these waits overlap; more at a time would be forgotten.
 pub(crate) const GROUP: usize = 8;
+/// So many packets later each is asked for once more where the table is vast, now that its address is known: of those that were asked for while
+/// others were waited for the processor forgets some.
+pub(crate) const AGAIN: usize = 16;
 /// So many packets later a bucket is looked into.
 pub(crate) const LAG: usize = 64;
 
@@ -161,6 +166,12 @@ impl Table {
     #[inline]
     pub(crate) fn is_far(&self) -> bool {
         self.resident() > NEAR
+    }
+
+    /// Whether most buckets have left the caches that other jobs share.
+    #[inline]
+    pub(crate) fn is_vast(&self) -> bool {
+        self.resident() > VAST
     }
 
     /// Asks for the buckets of packets.
@@ -444,7 +455,7 @@ impl<F: FnMut(usize) -> Facts> Task for CountPlain<'_, F> {
             for from in (0..slips.len()).step_by(BLOCK) {
                 // In a loop of its own: so short that the processor has many packets under way, each of which waits for its loads.
                 let (view, hashes) = (table.index.view(), &hashes[from..]);
-                hashes.iter().zip(&mut near).for_each(|(hash, place)| *place = view.guess(*hash));
+                hashes.iter().zip(&mut near).for_each(|(hash, place)| *place = view.likely(*hash));
                 octets += block.count(table, (&slips[from..], &fates[from..], hashes, &near), from, BLOCK);
             }
         }

@@ -14,7 +14,7 @@ use weir_cpu::Task;
 use weir_graph::DropReason;
 
 use crate::flows::key::Secret;
-use crate::flows::{Addresses, Beside, Facts, Fate, GROUP, LAG, Plain, Reading, Selection, Share, Sight, Slip, Table, VECTOR};
+use crate::flows::{AGAIN, Addresses, Beside, Facts, Fate, GROUP, LAG, Plain, Reading, Selection, Share, Sight, Slip, Table, VECTOR};
 use crate::forwarding_status::{FOR_US, FORWARDED, INCOMPLETE_ADJACENCY, forwarding_status};
 
 /// Readings that may wait for their packets.
@@ -541,7 +541,7 @@ impl<const FAR: bool> Task for Taking<'_, FAR> {
         let Taking { manifest, selection, interface, packets, table } = self;
         let Manifest { slips, hashes, places, beside, others, odd, secret, count, .. } = manifest;
         let sight = Sight::new(selection, secret, interface);
-        let glass = sight.glass();
+        let (glass, is_vast) = (sight.glass(), table.is_some_and(Table::is_vast));
         let (from, end) = (*count, *count + packets.len());
         let (slips, beside) = (&mut slips[from..end], &mut beside[from..end]);
         let (hashes, places) = (&mut hashes[from..end], &mut places[from..end]);
@@ -568,6 +568,9 @@ impl<const FAR: bool> Task for Taking<'_, FAR> {
             }
             let Some(table) = table.filter(|_| FAR) else { continue };
             table.fetch(&hashes[first..first + packets.len()]);
+            if is_vast && let Some(before) = first.checked_sub(AGAIN) {
+                table.fetch(&hashes[before..before + GROUP]);
+            }
             if let Some(early) = first.checked_sub(LAG) {
                 let some = early..early + GROUP;
                 table.guess_far(&hashes[some.clone()], &mut places[some], |number| slips[early + number].is_wide());
