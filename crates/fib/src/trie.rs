@@ -94,8 +94,8 @@ impl Trie {
         let line = |line: u32| self.words.node(node.unit() + line * (LINE / UNIT_WORDS) as u32, LINE).first_chunk::<LINE>();
         let key = range::turned(key | node.any_group());
         let below = if node.indexed() > 0 { line(0).map_or(0, |index| range::line_below(index, key)) } else { 0 };
-        let group = if node.has_marks() { range::group_marked } else { range::group_in };
-        line(below).map_or(0, |line| group(line, key))
+        // Not as a function chosen here: that would be a call.
+        line(below).map_or(0, |line| if node.has_marks() { range::group_marked(line, key) } else { range::group_in(line, key) })
     }
 
     /// What a fork leads thirty-two bits to.
