@@ -144,6 +144,13 @@ impl Weir {
         assert!(drops.as_object().unwrap().is_empty(), "{drops}");
     }
 
+    /// Whether so many packets left by an interface; panics when one was dropped.
+    #[track_caller]
+    pub(crate) fn has_sent(&self, name: &str, packets: u64) -> bool {
+        self.assert_nothing_dropped();
+        self.packets(name).1 == packets
+    }
+
     /// Buffers that are not free.
     pub(crate) fn buffers_in_use(&self) -> u64 {
         let pool = self.show("buffers")["pools"][0].clone();
