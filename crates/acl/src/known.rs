@@ -6,8 +6,9 @@
 //! the rest, the list's number and the answer. The source port is not kept: with a hash of all else it says in which set
 //! the flow lies, so that set and words together tell the key, and an answer is that of the very key that is asked for.
 //!
-//! A set that is full puts what comes next into one of some sets behind all others. A flow that is not in its own set takes longer
-//! to look for; whoever asks does that for all such packets of a vector together ([`Acl::learn4`]), and memory is asked for it before.
+//! A set that is full puts what comes next into one of some sets that help out, which keep the flow's place as well, since they tell
+//! nothing of it. A flow that is not in its own set takes longer to look for; whoever asks does that for all such packets of a vector
+//! together ([`Acl::learn4`]), and memory is asked for it before.
 //!
 //! Who does not know the seeds cannot aim at one set. A flood of keys never seen costs a miss and a search each, and puts out one
 //! flow for every eight. One cache has one owner; nothing here is shared.
@@ -25,8 +26,9 @@ use crate::table::CHUNK;
 const SETS: usize = 1 << 15;
 /// Sets that help out.
 const BEYOND: usize = SETS / 16;
-/// Flows of a set.
+/// Flows of a set, and of one that helps out.
 const WAYS: usize = 4;
+const FURTHER_WAYS: usize = 3;
 /// Of a flow's second word: where the list's number begins, the bit that tells two hashes of a set apart, and the answer.
 const LIST: u32 = 24;
 const HALF: u32 = 45;
@@ -85,6 +87,40 @@ impl Set {
     }
 }
 
+/// Flows whose own sets were full, a cache line too.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Further {
+    names: [u64; FURTHER_WAYS],
+    rests: [u64; FURTHER_WAYS],
+    places: [u16; FURTHER_WAYS],
+}
+
+const _: () = assert!(size_of::<Further>() == 64);
+
+impl Further {
+    const EMPTY: Further = Further { names: [0; FURTHER_WAYS], rests: [NOBODY; FURTHER_WAYS], places: [0; FURTHER_WAYS] };
+
+    fn search(&self, asked: Asked4) -> Option<Answer> {
+        let mut flows = self.names.iter().zip(&self.places).zip(self.rests);
+        let is_it = |((name, place), rest): &((&u64, &u16), u64)| {
+            **name == asked.name && **place == asked.place() && (rest ^ asked.rest) & KEY == 0
+        };
+        flows.find(is_it).map(|(_, rest)| (rest >> ANSWER) as Answer)
+    }
+
+    fn put(&mut self, way: usize, asked: Asked4, answer: Answer) {
+        let there = (self.names.get_mut(way), self.rests.get_mut(way), self.places.get_mut(way));
+        if let (Some(name), Some(rest), Some(place)) = there {
+            (*name, *rest, *place) = (asked.name, asked.rest & KEY | u64::from(answer) << ANSWER, asked.place());
+        }
+    }
+
+    fn room(&self) -> Option<usize> {
+        self.rests.iter().position(|rest| *rest == NOBODY)
+    }
+}
+
 /// What tells where a key's answer would be, and that it is its.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked4 {
@@ -94,6 +130,12 @@ pub struct Asked4 {
 }
 
 impl Asked4 {
+    /// With name and rest all that there is of the key: its set and the bit that tells two places of a set apart.
+    #[inline(always)]
+    fn place(self) -> u16 {
+        (self.rest >> HALF) as u16
+    }
+
     #[inline(always)]
     fn home(self) -> usize {
         (self.rest >> ANSWER) as usize % SETS
@@ -107,8 +149,10 @@ impl Asked4 {
 
 /// What a worker was answered lately about plain IPv4 packets: some 100,000 flows in two megabytes.
 pub struct Known4 {
-    /// Where flows belong, then those sets that help out.
-    sets: LargePages<Set>,
+    /// Where flows belong.
+    home: LargePages<Set>,
+    /// Sets that help out.
+    beyond: LargePages<Further>,
     seeds: [u64; 2],
     epoch: u32,
     turn: usize,
@@ -122,22 +166,24 @@ impl Known4 {
             let state = seed.wrapping_add(n.wrapping_mul(STIRRED));
             stir(state, state ^ 0xe703_7ed1_a0b4_28db)
         });
-        Known4 { sets: LargePages::filled(Set::EMPTY, SETS + BEYOND), seeds, epoch: 0, turn: 0 }
+        let (home, beyond) = (LargePages::filled(Set::EMPTY, SETS), LargePages::filled(Further::EMPTY, BEYOND));
+        Known4 { home, beyond, seeds, epoch: 0, turn: 0 }
     }
 
     /// Bytes that it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.sets)
+        size_of_val(&*self.home) + size_of_val(&*self.beyond)
     }
 
     fn asker(&mut self, identity: Identity) -> Option<Asker4<'_>> {
         if self.epoch != identity.epoch {
-            self.sets.fill(Set::EMPTY);
+            self.home.fill(Set::EMPTY);
+            self.beyond.fill(Further::EMPTY);
             self.epoch = identity.epoch;
         }
-        let (home, beyond) = self.sets.split_first_chunk()?;
-        Some(Asker4 { home, beyond: beyond.first_chunk()?, seeds: self.seeds, list: u64::from(identity.number) << LIST })
+        let (home, beyond) = (self.home.first_chunk()?, self.beyond.first_chunk()?);
+        Some(Asker4 { home, beyond, seeds: self.seeds, list: u64::from(identity.number) << LIST })
     }
 
     /// Keeps an answer where there is room; else seldom. Of five flows that share a place for four, four shall be found and one
@@ -145,8 +191,8 @@ impl Known4 {
     fn keep(&mut self, asked: Asked4, answer: Answer) {
         self.turn = self.turn.wrapping_add(1);
         let turn = self.turn;
-        let Some((home, beyond)) = self.sets.split_at_mut_checked(SETS) else { return };
-        let (Some(home), Some(beyond)) = (home.get_mut(asked.home()), beyond.get_mut(asked.beyond())) else { return };
+        let (home, beyond) = (self.home.get_mut(asked.home()), self.beyond.get_mut(asked.beyond()));
+        let (Some(home), Some(beyond)) = (home, beyond) else { return };
         if u64::from(answer) >> (u64::BITS - ANSWER) != 0 || home.search(asked).or_else(|| beyond.search(asked)).is_some() {
             return;
         }
@@ -157,8 +203,8 @@ impl Known4 {
         } else if let Some(way) = home.foreign(asked).filter(|_| turn.is_multiple_of(2)) {
             home.put(way, asked, answer);
         } else if turn.is_multiple_of(SELDOM) {
-            let way = turn / SELDOM % WAYS;
-            if (turn / SELDOM / WAYS).is_multiple_of(2) { home.put(way, asked, answer) } else { beyond.put(way, asked, answer) }
+            let (way, in_home) = (turn / SELDOM % WAYS, (turn / SELDOM / WAYS).is_multiple_of(2));
+            if in_home { home.put(way, asked, answer) } else { beyond.put(way % FURTHER_WAYS, asked, answer) }
         }
     }
 }
@@ -174,7 +220,7 @@ impl std::fmt::Debug for Known4 {
 #[derive(Clone, Copy)]
 pub struct Asker4<'a> {
     home: &'a [Set; SETS],
-    beyond: &'a [Set; BEYOND],
+    beyond: &'a [Further; BEYOND],
     seeds: [u64; 2],
     list: u64,
 }

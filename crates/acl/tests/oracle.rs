@@ -256,6 +256,30 @@ fn keys_that_are_nearly_alike_are_told_apart() {
     assert!(answers.iter().flatten().count() > 250);
 }
 
+/// Flows that differ in their source ports only, more than sets have room for, with answers by that port: also where full sets let
+/// others help out, none gets what another one was answered.
+#[test]
+fn flows_of_two_hosts_are_told_apart_by_their_source_ports() {
+    let rule = |part: u16| {
+        let source = part << 8..=part << 8 | 0xff;
+        let payload = Payload::Ports { protocol: IpProtocol::UDP, source, destination: 0..=u16::MAX };
+        let any = Addresses::V4 { source: "0.0.0.0/0".parse().unwrap(), destination: "0.0.0.0/0".parse().unwrap() };
+        Rule { addresses: any, payload, ..Rule::all(Action::Permit) }
+    };
+    let acl = Acl::build(&(0..256).map(rule).collect::<Vec<_>>()).unwrap();
+    let mut cache = Known4::new(3);
+    for destination in 1..=6 {
+        let key = |source| Key4::new(0x0a00_0001, 0xc000_0201, IpProtocol::UDP, Upper::Ports(source, destination));
+        let keys: Vec<Key4> = (0..=u16::MAX).map(key).collect();
+        let mut found = vec![0; keys.len()];
+        for _ in 0..2 {
+            acl.learn4(&mut cache, &keys, &mut found);
+            let wrong = found.iter().enumerate().filter(|(port, answer)| **answer as usize != port >> 8).count();
+            assert_eq!(wrong, 0, "to port {destination}");
+        }
+    }
+}
+
 /// Many more flows than there is room for, of two lists: answers stay right, and many are kept.
 #[test]
 fn a_flood_of_flows_leaves_answers_right() {
