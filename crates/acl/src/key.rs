@@ -8,6 +8,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use weir_cpu::Block;
 use weir_wire::IpProtocol;
 
 use crate::cache::Packed;
@@ -67,49 +68,54 @@ pub struct Key4 {
 }
 
 /// The key of a packet without IP options, its octets as they lie there: nothing need be put together or turned round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Wire4 {
-    /// In little-endian order: source and destination.
-    pub(crate) addresses: u64,
-    /// Likewise: source and destination port.
-    pub(crate) ports: u32,
-    pub(crate) protocol: u8,
+    /// In little-endian order: anything, the protocol, twice anything, the source; the destination and the ports.
+    pub(crate) block: Block,
 }
-
 /// The protocols that most packets are of, bit by bit.
 const USUAL: u64 = 1 << IpProtocol::TCP.0 | 1 << IpProtocol::UDP.0;
 
 impl Wire4 {
+    /// Of a packet's octets, those that are the key's.
+    pub(crate) const KEY: Block = [0xffff_ffff_0000_ff00, u64::MAX];
     /// Octets of a packet that it is read from.
-    pub const OCTETS: usize = 15;
+    pub const OCTETS: usize = 16;
 
-    /// Of a packet's octets from the protocol on: checksum, addresses, the four octets behind the header (which has no options).
+    /// Of a packet's octets from the time to live on: protocol, checksum, addresses, the four octets behind the header (which has no
+    /// options).
     #[inline(always)]
     #[must_use]
     pub fn new(octets: &[u8; Wire4::OCTETS]) -> Wire4 {
-        let [protocol, _, _, a, b, c, d, e, f, g, h, i, j, k, l] = *octets;
-        Wire4 { addresses: u64::from_le_bytes([a, b, c, d, e, f, g, h]), ports: u32::from_le_bytes([i, j, k, l]), protocol }
+        let octets = u128::from_le_bytes(*octets);
+        Wire4 { block: [octets as u64, (octets >> 64) as u64] }
     }
 
     /// The same of a key of a usual protocol that has its ports; `None` of others.
     pub(crate) fn of(key: &Key4) -> Option<Wire4> {
         let [source, destination, ports, protocol] = key.words;
-        let addresses = u64::from(source.swap_bytes()) | u64::from(destination.swap_bytes()) << 32;
-        let wire = Wire4 { addresses, ports: ports.swap_bytes(), protocol: protocol as u8 };
+        let [source, destination, ports] = [source, destination, ports].map(|word| u64::from(word.swap_bytes()));
+        let wire = Wire4 { block: [u64::from(protocol as u8) << 8 | source << 32, destination | ports << 32] };
         (protocol & ODD == 0 && wire.is_usual()).then_some(wire)
+    }
+
+    /// A list's number, of 21 bits, where the key has none.
+    pub(crate) fn list(number: u32) -> Block {
+        [u64::from(number & 0xff) | u64::from(number >> 8) << 16, 0]
     }
 
     /// Whether the packet is of one of the protocols that most packets are of, which have ports.
     #[must_use]
     pub const fn is_usual(self) -> bool {
-        self.protocol < 64 && USUAL >> self.protocol & 1 != 0
+        let protocol = (self.block[0] >> 8) as u8;
+        protocol < 64 && USUAL >> protocol & 1 != 0
     }
 }
 
 impl From<Wire4> for Key4 {
-    fn from(Wire4 { addresses, ports, protocol }: Wire4) -> Key4 {
-        let [source, destination, ports] = [addresses as u32, (addresses >> 32) as u32, ports].map(u32::swap_bytes);
-        Key4 { words: [source, destination, ports, u32::from(protocol)] }
+    fn from(Wire4 { block: [first, second] }: Wire4) -> Key4 {
+        let [source, destination, ports] = [(first >> 32) as u32, second as u32, (second >> 32) as u32].map(u32::swap_bytes);
+        Key4 { words: [source, destination, ports, u32::from((first >> 8) as u8)] }
     }
 }
 

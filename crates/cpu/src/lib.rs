@@ -14,9 +14,11 @@
 
 #![deny(unsafe_code)]
 
+mod code;
 mod large_pages;
 pub mod numa;
 
+pub use code::{AnyMachine, BetterMachine, Block, Code, CodedTask, ScrambleKeys, apart_coded, scramble};
 pub use large_pages::LargePages;
 
 use std::sync::OnceLock;
@@ -254,7 +256,7 @@ pub fn prefer_hugepages<T>(memory: &[T], now: bool) {
 pub enum Level {
     /// What every x86-64 machine has (or any other architecture).
     Baseline,
-    /// AVX2, BMI1/2, POPCNT, LZCNT, MOVBE: x86-64-v3, machines since about 2013.
+    /// AVX2, BMI1/2, POPCNT, LZCNT, MOVBE, which are x86-64-v3, and AES: machines since about 2013.
     V3,
 }
 
@@ -301,6 +303,7 @@ fn has_v3() -> bool {
             && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("movbe")
             && is_x86_feature_detected!("popcnt")
+            && is_x86_feature_detected!("aes")
     }
     #[cfg(not(target_arch = "x86_64"))]
     false
@@ -329,7 +332,7 @@ pub fn dispatch<T: Task>(task: T) -> T::Output {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,fma,lzcnt,movbe,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,fma,lzcnt,movbe,popcnt,aes")]
 fn run_v3<T: Task>(task: T) -> T::Output {
     task.run()
 }
@@ -349,7 +352,7 @@ pub fn apart<T: Task>(task: T) -> T::Output {
 
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
-#[target_feature(enable = "avx2,bmi1,bmi2,fma,lzcnt,movbe,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,fma,lzcnt,movbe,popcnt,aes")]
 fn apart_v3<T: Task>(task: T) -> T::Output {
     task.run()
 }

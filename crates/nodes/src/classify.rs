@@ -13,7 +13,7 @@ use weir_buf::{Pkt, VECTOR};
 use weir_wire::{EtherType, EthernetHeader, IpProtocol};
 
 use crate::each;
-use crate::filter::{Filter, Judgement, Met, Terms};
+use crate::filter::{Filter, Judgement};
 
 /// Flows that a worker remembers, in each family.
 const FLOWS: usize = 65_536;
@@ -71,40 +71,32 @@ impl<K: Default + Copy> Batch<K> {
 pub(crate) struct Flows {
     cache: Known4,
     unknown: Batch<Key4>,
-    met: Met,
 }
 
 impl Flows {
     #[cold]
     pub(crate) fn new(worker: usize) -> Flows {
-        Flows { cache: Known4::new(seed(worker)), unknown: Batch::new(), met: Met::default() }
+        Flows { cache: Known4::new(seed(worker)), unknown: Batch::new() }
     }
 
-    /// For a vector's packets: the one to ask, the packets that it knows nothing of, and which terms they meet.
-    pub(crate) fn begin(&mut self, filter: &Filter) -> (Asker4<'_>, Unknown<'_>, &mut Terms) {
-        let Flows { cache, unknown, met } = self;
+    /// For a vector's packets: the one to ask, and the packets that it knows nothing of.
+    pub(crate) fn begin(&mut self, filter: &Filter) -> (Asker4<'_>, Unknown<'_>) {
+        let Flows { cache, unknown } = self;
         unknown.len = 0;
-        met.begin();
-        (filter.list.acl().asker4(cache), Unknown(unknown), met.terms())
+        (filter.list.acl().asker4(cache), Unknown(unknown))
     }
 
-    /// Asks the list for what was not known: places, keys and judgements; and which terms the vector met so far.
-    pub(crate) fn learn(&mut self, filter: &Filter) -> (impl Iterator<Item = (usize, Key4, Judgement)> + '_, &mut Terms) {
-        let Flows { cache, unknown, met } = self;
+    /// Asks the list for what was not known: places, keys and judgements.
+    pub(crate) fn learn(&mut self, filter: &Filter) -> impl Iterator<Item = (usize, Key4, Judgement)> + '_ {
+        let Flows { cache, unknown } = self;
         let (keys, answers) = unknown.asked();
         filter.list.acl().learn4(cache, keys, answers);
-        let learned = unknown.judgements().zip(&*unknown.keys).map(|((place, judgement), key)| (place, *key, judgement));
-        (learned, met.terms())
+        unknown.judgements().zip(&*unknown.keys).map(|((place, judgement), key)| (place, *key, judgement))
     }
 
     /// Whether there is anything that was not known.
     pub(crate) fn has_unknown(&self) -> bool {
         self.unknown.len > 0
-    }
-
-    /// The terms that the vector's packets met.
-    pub(crate) fn met(&self) -> &Met {
-        &self.met
     }
 }
 
@@ -113,19 +105,13 @@ pub(crate) struct Unknown<'a>(&'a mut Batch<Key4>);
 
 impl Unknown<'_> {
     /// Notes a packet, if it is of a protocol that most packets are of: nothing is known here of others, ever.
-    #[inline(always)]
     pub(crate) fn note(&mut self, place: usize, key: Wire4) -> bool {
-        note(self.0, place, key)
+        if !key.is_usual() {
+            return false;
+        }
+        self.0.push(key.into(), place);
+        true
     }
-}
-
-#[inline(never)]
-fn note(unknown: &mut Batch<Key4>, place: usize, key: Wire4) -> bool {
-    if !key.is_usual() {
-        return false;
-    }
-    unknown.push(key.into(), place);
-    true
 }
 
 /// A node's room to classify vectors in.

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use weir_buf::Pkt;
+use weir_cpu::Code;
 
 /// How many packets ahead frames are fetched.
 const AHEAD: usize = 8;
@@ -140,6 +141,71 @@ fn run_last<F: Foresight>(packets: &mut [Pkt], first: usize, mut asked: [F::Aske
         work.one(place, packet, now);
         place += 1;
         later = rest;
+    }
+}
+
+/// What is done to each packet of a vector in two steps, the first [`EARLY`] packets before the second. It is told for which
+/// instructions it is compiled. To be marked `#[inline(always)]`, all of it.
+pub(crate) trait Paired {
+    /// What a packet has between its steps.
+    type Between: Copy + Default;
+    /// The first step, which asks memory for what the second needs.
+    fn first<C: Code>(&mut self, code: C, packet: &mut Pkt) -> Self::Between;
+    /// The second. Told the packet's place in the vector; packets come in order.
+    fn second<C: Code>(&mut self, code: C, place: usize, packet: &mut Pkt, between: Self::Between);
+}
+
+/// How many packets before the first step frames are fetched. Not as many as elsewhere: each lies on a page of its own, and so does
+/// what was asked for, and the processor's nearest translations shall last until the second step.
+const SHORTLY: usize = 4;
+
+/// As [`work_apart`]. One loop has both steps, each of another packet: loops of their own wait longer, since their frames have
+/// left the nearest cache and the nearest translations when they come to them.
+#[inline(always)]
+pub(crate) fn paired<P: Paired>(packets: &mut [Pkt], work: P) -> P {
+    weir_cpu::apart_coded(Pairs { packets, work })
+}
+
+struct Pairs<'a, P> {
+    packets: &'a mut [Pkt],
+    work: P,
+}
+
+impl<P: Paired> weir_cpu::CodedTask for Pairs<'_, P> {
+    type Output = P;
+
+    #[inline(always)]
+    fn run<C: Code>(self, code: C) -> P {
+        let Pairs { packets, mut work } = self;
+        let mut between = [P::Between::default(); EARLY];
+        packets.iter().take(EARLY + SHORTLY).for_each(Pkt::prefetch);
+        for (between, packet) in between.iter_mut().zip(&mut *packets) {
+            *between = work.first(code, packet);
+        }
+        let (mut later, mut place) = (packets, 0);
+        // As long as there are packets so far ahead: nothing of that need be looked at then.
+        while later.len() > EARLY + SHORTLY {
+            let Some((packet, rest)) = std::mem::take(&mut later).split_first_mut() else { break };
+            if let Some(further) = rest.get(EARLY + SHORTLY - 1) {
+                further.prefetch();
+            }
+            let Some(soon) = rest.get_mut(EARLY - 1) else { break };
+            let now = std::mem::replace(&mut between[place % EARLY], work.first(code, soon));
+            work.second(code, place, packet, now);
+            place += 1;
+            later = rest;
+        }
+        // The last packets, which are all fetched.
+        while let Some((packet, rest)) = later.split_first_mut() {
+            let now = between[place % EARLY];
+            if let Some(soon) = rest.get_mut(EARLY - 1) {
+                between[place % EARLY] = work.first(code, soon);
+            }
+            work.second(code, place, packet, now);
+            place += 1;
+            later = rest;
+        }
+        work
     }
 }
 

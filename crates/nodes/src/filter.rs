@@ -8,7 +8,6 @@
 use std::sync::Arc;
 
 use weir_acl::{Acl, Action, Answer};
-use weir_buf::VECTOR;
 use weir_ring::counter::Counter;
 
 /// A list, or several one after the other, ready to be asked.
@@ -18,28 +17,30 @@ pub struct FilterList {
     terms: usize,
 }
 
-/// A rule's term, the lowest bit saying whether it permits.
+/// A rule's term, the uppermost bit saying that it denies: so the answer of a term that permits is its number, and small as a rule.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Judgement(pub(crate) Answer);
 
 impl Judgement {
+    const DENIES: Answer = 1 << 31;
+
     fn new(term: usize, action: Action) -> Judgement {
-        Judgement((term as u32) << 1 | u32::from(action == Action::Permit))
+        Judgement(term as u32 & !Judgement::DENIES | if action == Action::Permit { 0 } else { Judgement::DENIES })
     }
 
     /// What no term matches is denied, and counted behind the last term.
-    const fn of_nothing(terms: usize) -> Judgement {
-        Judgement((terms as u32) << 1)
+    fn of_nothing(terms: usize) -> Judgement {
+        Judgement::new(terms, Action::Deny)
     }
 
     #[inline(always)]
     pub(crate) fn term(self) -> usize {
-        self.0 as usize >> 1
+        (self.0 & !Judgement::DENIES) as usize
     }
 
     #[inline(always)]
     pub(crate) fn permits(self) -> bool {
-        self.0 & 1 != 0
+        self.0 & Judgement::DENIES == 0
     }
 }
 
@@ -148,62 +149,5 @@ impl Filter {
     #[inline(always)]
     pub(crate) fn hits(&self, worker: usize) -> &[Hits] {
         self.counters.0.get(worker).map_or(&[], |block| block)
-    }
-}
-
-/// The terms that the packets of a vector met, counted when the vector is over: a packet would wait for its term's line of
-/// memory, but many waits at once take no longer than one.
-pub(crate) struct Met(Box<Terms>);
-
-/// What each packet of a vector met.
-pub(crate) type Terms = [TermMet; VECTOR];
-
-/// What is noted of a packet: what it met, and its bytes.
-#[derive(Clone, Copy)]
-pub(crate) struct TermMet {
-    judgement: Judgement,
-    bytes: u32,
-}
-
-impl TermMet {
-    /// No list has so many terms.
-    pub(crate) const NONE: TermMet = TermMet { judgement: Judgement(u32::MAX), bytes: 0 };
-
-    #[inline(always)]
-    pub(crate) fn new(judgement: Judgement, bytes: usize) -> TermMet {
-        TermMet { judgement, bytes: bytes as u32 }
-    }
-}
-
-impl Default for Met {
-    fn default() -> Met {
-        Met(Box::new([TermMet::NONE; VECTOR]))
-    }
-}
-
-impl Met {
-    /// For the packets of the next vector.
-    pub(crate) fn begin(&mut self) {
-        self.0.fill(TermMet::NONE);
-    }
-
-    /// Where they are noted.
-    #[inline(always)]
-    pub(crate) fn terms(&mut self) -> &mut Terms {
-        &mut self.0
-    }
-
-    /// Counts.
-    #[inline(never)]
-    pub(crate) fn count(&self, packets: usize, hits: &[Hits]) {
-        // By fours, as a third of what one takes would be the loop's.
-        let (fours, rest) = self.0.get(..packets).unwrap_or_default().as_chunks::<4>();
-        let count = |met: &TermMet| {
-            if let Some(hits) = hits.get(met.judgement.term()) {
-                hits.count(met.bytes as usize);
-            }
-        };
-        fours.iter().for_each(|[a, b, c, d]| [a, b, c, d].into_iter().for_each(count));
-        rest.iter().for_each(count);
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Straight<'a> {
 /// Bytes of a plain packet up to the end of its ports.
 const KEYED: usize = PLAIN + 4;
 /// Bytes of a frame in which all lies that access lists ask for, as it is read.
-const READ: usize = ETHERNET + 9 + Wire4::OCTETS;
+const READ: usize = ETHERNET + 8 + Wire4::OCTETS;
 
 /// Where a fragment belongs (RFC 791 section 3.1), in little-endian order.
 const FRAGMENT_OFFSET: u64 = 0xff1f;
@@ -64,7 +64,7 @@ pub(crate) struct Plain {
 pub(crate) trait Table: Copy {
     /// What is known between them.
     type Between: Copy + Default;
-    /// Asks memory for what the second step needs.
+    /// Asks memory for what the second step needs, or looks up at once.
     fn first(self, destination: u32) -> Self::Between;
     /// Told what the first gave; the group.
     fn last(self, destination: u32, first: Self::Between) -> u32;
@@ -84,25 +84,19 @@ impl Table for LargeFib4<'_> {
     }
 }
 
-/// Who says where packets go that lists were asked about.
-pub(crate) trait Judge {
-    /// The group, if the packet may go. It is no later fragment, and does not end before its ports, if its protocol has some.
-    /// To be marked `#[inline(always)]`.
-    fn judge(&mut self, plain: Plain) -> Option<u32>;
-}
-
-/// It is in the cache, if not in the nearest: one step does, once the root's line is there.
+/// It is in the cache, if not in the nearest: one step does, the first.
 impl Table for SmallFib4<'_> {
-    type Between = ();
+    /// The group.
+    type Between = u32;
 
     #[inline(always)]
-    fn first(self, destination: u32) {
-        self.announce(destination);
+    fn first(self, destination: u32) -> u32 {
+        self.lookup(destination)
     }
 
     #[inline(always)]
-    fn last(self, destination: u32, (): ()) -> u32 {
-        self.lookup(destination)
+    fn last(self, _: u32, group: u32) -> u32 {
+        group
     }
 }
 
@@ -202,20 +196,39 @@ impl<'a> Straight<'a> {
         Some(leave(packet, len, whole, interface))
     }
 
-    /// As [`Straight::forward`], to the group that a judge finds for what access lists ask of the packet.
+    /// The key of a packet for access lists, and its destination, if it is plain, and no later fragment, and does not end before its
+    /// ports. What Ethernet padded is cut off then, and added up in `padding`. That the packet is from one host to another is not
+    /// looked at: it is so when its flow is known.
     #[inline(always)]
-    pub(crate) fn forward_judged(self, packet: &mut Pkt, judge: &mut impl Judge) -> Option<u32> {
+    pub(crate) fn key(self, packet: &mut Pkt, padding: &mut u64) -> Option<(Wire4, u32)> {
         let (len, chained) = (packet.len(), packet.is_chained());
-        let frame = packet.data_mut().first_chunk_mut::<READ>()?;
-        let frame = frame.first_chunk_mut::<PLAIN>()?;
-        let plain = self.examine_of::<KEYED>(frame, len, chained)?;
-        if word(frame, ETHERNET) >> 48 & FRAGMENT_OFFSET != 0 {
+        let frame = packet.data().first_chunk::<READ>()?;
+        let headers = frame.first_chunk::<PLAIN>()?;
+        let header = Header::read(headers);
+        let odd = (word(headers, 0) << 16 ^ self.station)
+            | (word(headers, 8) >> 32 & 0xff_ffff ^ IP4_PLAIN)
+            | (header.sizes >> 48 & FRAGMENT_OFFSET)
+            | u64::from(chained);
+        if odd != 0 || !header.is_right() {
             return None;
         }
-        let group = judge.judge(plain)?;
-        let Some(adjacency) = self.nexthops.only_neighbor(group) else { return self.push::<true>(packet, group, plain) };
-        let interface = ip4_rewrite::head(adjacency, plain.whole, plain.hops, frame)?;
-        Some(leave(packet, len, plain.whole, interface))
+        let found = (Wire4::new(frame.last_chunk()?), header.destination.swap_bytes());
+        let whole = whole(header.sizes);
+        if whole != len {
+            if whole > len || whole < KEYED {
+                return None;
+            }
+            *padding += (len - whole) as u64;
+            let _ = packet.set_len(whole);
+        }
+        Some(found)
+    }
+
+    /// The key of a packet that [`Straight::key`] has one of, if it is from one host to another.
+    pub(crate) fn key_of_host(self, packet: &mut Pkt) -> Option<Wire4> {
+        let (key, _) = self.key(packet, &mut 0)?;
+        let header = Header::read(packet.data().first_chunk()?);
+        header.is_sound().then_some(key)
     }
 
     #[inline(always)]
@@ -231,17 +244,11 @@ impl<'a> Straight<'a> {
     /// Whether these are the headers of a plain packet for this station.
     #[inline(always)]
     fn examine(self, frame: &[u8; PLAIN], len: usize, chained: bool) -> Option<Plain> {
-        self.examine_of::<PLAIN>(frame, len, chained)
-    }
-
-    /// The same, of a packet that has so many bytes at least.
-    #[inline(always)]
-    fn examine_of<const LEAST: usize>(self, frame: &[u8; PLAIN], len: usize, chained: bool) -> Option<Plain> {
         // MAC addresses and types as words.
         let (stations, types) = (word(frame, 0), word(frame, 8));
         let ours = (stations << 16 == self.station) & (types >> 32 & 0xff_ffff == IP4_PLAIN) & !chained;
         let header = Header::read(frame);
-        if ours & header.is_sound() { header.plain_of::<LEAST>(len) } else { None }
+        if ours & header.is_sound() { header.plain(len) } else { None }
     }
 }
 
@@ -276,19 +283,20 @@ impl Header {
     #[inline(always)]
     pub(crate) fn is_sound(self) -> bool {
         let between_hosts = ip4_input::between_hosts((self.hops >> 32) as u8, self.destination as u8);
-        checksum::ipv4_words_ok(self.sizes, self.hops, self.destination) & between_hosts
+        self.is_right() & between_hosts
+    }
+
+    /// Whether the checksum is right.
+    #[inline(always)]
+    fn is_right(self) -> bool {
+        checksum::ipv4_words_ok(self.sizes, self.hops, self.destination)
     }
 
     /// What of it matters in a frame of `len` bytes, if the packet ends within.
     #[inline(always)]
     pub(crate) fn plain(self, len: usize) -> Option<Plain> {
-        self.plain_of::<PLAIN>(len)
-    }
-
-    #[inline(always)]
-    fn plain_of<const LEAST: usize>(self, len: usize) -> Option<Plain> {
         let whole = whole(self.sizes);
-        if whole > len || whole < LEAST {
+        if whole > len || whole < PLAIN {
             return None;
         }
         Some(Plain { destination: self.destination.swap_bytes(), whole, hops: self.hops as u32, service: self.service() })
@@ -321,17 +329,10 @@ pub(crate) fn leave(packet: &mut Pkt, len: usize, whole: usize, interface: u32) 
     interface
 }
 
-/// What access lists ask of a packet that is plain, and where it goes; of others anything.
+/// Where a plain packet goes.
 #[inline(always)]
-pub(crate) fn key(packet: &Pkt) -> Option<(Wire4, u32)> {
-    let frame = packet.data().first_chunk::<READ>()?;
-    let destination = frame.get(PLAIN - 4..).and_then(|rest| rest.first_chunk())?;
-    Some((key_of(frame), u32::from_be_bytes(*destination)))
-}
-
-#[inline(always)]
-fn key_of(frame: &[u8; READ]) -> Wire4 {
-    frame.last_chunk().map_or(Wire4::new(&[0; Wire4::OCTETS]), Wire4::new)
+pub(crate) fn destination(packet: &Pkt) -> u32 {
+    packet.data().first_chunk::<PLAIN>().and_then(|frame| frame.last_chunk()).map_or(0, |octets| u32::from_be_bytes(*octets))
 }
 
 /// Bytes of a plain packet's frame without what Ethernet padded.

@@ -1,16 +1,18 @@
 //! A routed interface with access lists whose plain packets leave in eth-input's pass, the work of acl-input and ip4-lookup
 //! done there.
 //!
-//! What a flow met lately lies in a cache that is larger than the processor's own, so memory is asked for a flow's line some
-//! packets before its packet is validated, held against what lies there, looked up and rewritten. Packets of flows that are
-//! not known come last: the list is asked for all of them together. Only what is permitted leaves
-//! here and is counted by its term, when the vector is over; all else goes to acl-input, which counts and drops it.
-//! Only protocols that have ports and are usual are ever known, so that a packet of a known flow need not be asked what it is.
+//! What a flow met lately lies in a cache that is larger than the processor's own. So a packet takes two steps, with others' in
+//! between: it is validated and memory is asked for its flow's line; then it is held against what lies there, looked up and
+//! rewritten. Packets of flows that are not known come last: the list is asked for all of them together. Only what is permitted leaves
+//! here and is counted by its term; all else goes to acl-input, which counts and drops it.
+//! Only protocols that have ports and are usual are ever known, and only flows from one host to another, so that a packet of a known
+//! flow need not be asked what it is.
 
 use std::hint::cold_path;
 
 use weir_acl::{Asked4, Asker4};
-use weir_buf::{Pkt, VECTOR};
+use weir_buf::Pkt;
+use weir_cpu::Code;
 use weir_fib::Fib4;
 use weir_graph::{Cx, Outcome, Verdict};
 use weir_port::interface::Interface;
@@ -18,9 +20,9 @@ use weir_port::interface::Interface;
 use super::Census;
 use super::left::Left;
 use crate::classify::{Flows, Unknown};
-use crate::filter::{Filter, Judgement, TermMet, Terms};
+use crate::filter::{Filter, Hits};
 use crate::interface_input::{ACL_INPUT, IP4_LOOKUP};
-use crate::ip4_straight::{self, Judge, Plain, Straight, Table};
+use crate::ip4_straight::{self, Straight, Table};
 use crate::{Tables, each};
 
 /// The lists that packets are held against in this pass, and the table by which they are forwarded, if that can be.
@@ -47,12 +49,11 @@ pub(super) fn listed(
     verdicts.fill(Verdict::OUT);
     let flows = flows.get_or_insert_with(|| Flows::new(cx.worker));
     let mut odd = Census::default();
-    let pass = Pass { straight, filter, interface };
+    let pass = Pass { straight, filter, hits: filter.hits(cx.worker), interface };
     let left = match fib.small() {
         Some(fib) => pass.run(fib, flows, packets, &mut odd, verdicts),
         None => pass.run(fib.large(), flows, packets, &mut odd, verdicts),
     };
-    flows.met().count(packets.len(), filter.hits(cx.worker));
     for node in [ACL_INPUT, IP4_LOOKUP] {
         cx.did_for(node, packets.len() - left.stayed);
     }
@@ -66,15 +67,19 @@ pub(super) fn listed(
 struct Pass<'a> {
     straight: Straight<'a>,
     filter: &'a Filter,
+    hits: &'a [Hits],
     interface: &'a Interface,
 }
 
 impl Pass<'_> {
     #[inline(always)]
     fn run(self, fib: impl Table, flows: &mut Flows, packets: &mut [Pkt], odd: &mut Census, verdicts: &mut [Verdict]) -> Left {
-        let (asker, unknown, met) = flows.begin(self.filter);
-        let steps = Listed { pass: self, fib, asker, unknown, met, left: Left::default(), odd, verdicts };
-        let Listed { mut left, odd, verdicts, .. } = each::foreseen(packets, steps);
+        let (asker, unknown) = flows.begin(self.filter);
+        // Higher numbers are no answers.
+        let hits = self.hits.get(..Asker4::OTHER as usize).unwrap_or(self.hits);
+        let steps = Listed { pass: self, fib, asker, hits, unknown, left: Left::default(), padding: 0, odd, verdicts };
+        let Listed { mut left, padding, odd, verdicts, .. } = each::paired(packets, steps);
+        left.bytes += padding;
         if flows.has_unknown() {
             self.late(fib, flows, packets, &mut left, odd, verdicts);
         }
@@ -84,15 +89,13 @@ impl Pass<'_> {
     /// Packets of flows that were not known.
     #[inline(never)]
     fn late(self, fib: impl Table, flows: &mut Flows, packets: &mut [Pkt], left: &mut Left, odd: &mut Census, verdicts: &mut [Verdict]) {
-        let (learned, met) = flows.learn(self.filter);
-        for (place, key, judgement) in learned {
+        for (place, key, judgement) in flows.learn(self.filter) {
             let Some(packet) = packets.get_mut(place) else { continue };
             let destination = key.destination().to_bits();
             let (len, group) = (packet.len(), fib.last(destination, fib.first(destination)));
-            let whole = ip4_straight::bytes(packet);
-            let out = if judgement.permits() { self.straight.leave::<true>(group, whole, packet) } else { None };
-            if out.is_some() {
-                met[place % VECTOR] = TermMet::new(judgement, whole);
+            let out = if judgement.permits() { self.straight.leave::<true>(group, len, packet) } else { None };
+            if let Some(hits) = self.hits.get(judgement.term()).filter(|_| out.is_some()) {
+                hits.count(len);
             }
             left.note(self.interface, place, packet, len, out, odd, verdicts);
         }
@@ -104,65 +107,47 @@ struct Listed<'a, 'v, T> {
     pass: Pass<'a>,
     fib: T,
     asker: Asker4<'a>,
+    /// What the terms that can be answers of known flows met.
+    hits: &'a [Hits],
     unknown: Unknown<'a>,
-    met: &'a mut Terms,
     left: Left,
+    /// Bytes that Ethernet padded.
+    padding: u64,
     odd: &'v mut Census,
     verdicts: &'v mut [Verdict],
 }
 
-impl<T: Table> each::Foresight for Listed<'_, '_, T> {
-    /// What tells the place of the flow's answer, and the first step of the lookup: of a packet that is not usual anything, since
-    /// nothing is looked up for it.
-    type Asked = (Asked4, T::Between);
+impl<T: Table> each::Paired for Listed<'_, '_, T> {
+    /// What tells the place of the flow's answer, and the first step of the lookup.
+    type Between = (Asked4, T::Between);
 
     #[inline(always)]
-    fn ask(&self, packet: &Pkt) -> Self::Asked {
-        match ip4_straight::key(packet) {
-            Some((key, destination)) => (self.asker.ask(key), self.fib.first(destination)),
-            None => Self::Asked::default(),
-        }
-    }
-
-    #[inline(always)]
-    fn one(&mut self, place: usize, packet: &mut Pkt, (asked, first): Self::Asked) {
-        let (len, pass) = (packet.len(), self.pass);
-        let (asker, fib, met) = (self.asker, self.fib, &mut self.met[place % VECTOR]);
-        let mut asking = Asking { asker, fib, asked, first, met, is_unknown: false };
-        let out = pass.straight.forward_judged(packet, &mut asking);
-        if out.is_none() {
-            cold_path();
-            *asking.met = TermMet::NONE;
-            if asking.is_unknown && ip4_straight::key(packet).is_some_and(|(key, _)| self.unknown.note(place, key)) {
-                return;
+    fn first<C: Code>(&mut self, code: C, packet: &mut Pkt) -> Self::Between {
+        match self.pass.straight.key(packet, &mut self.padding) {
+            Some((key, destination)) => (self.asker.ask(code, key), self.fib.first(destination)),
+            None => {
+                cold_path();
+                Self::Between::default()
             }
         }
-        self.left.note(pass.interface, place, packet, len, out, self.odd, self.verdicts);
     }
-}
 
-/// A known flow's answer, and where its packet goes.
-struct Asking<'s, 'a, T: Table> {
-    asker: Asker4<'a>,
-    fib: T,
-    asked: Asked4,
-    first: T::Between,
-    met: &'s mut TermMet,
-    is_unknown: bool,
-}
-
-impl<T: Table> Judge for Asking<'_, '_, T> {
     #[inline(always)]
-    fn judge(&mut self, plain: Plain) -> Option<u32> {
-        let Some(answer) = self.asker.known(self.asked) else {
-            self.is_unknown = true;
-            return None;
-        };
-        let judgement = Judgement(answer);
-        if !judgement.permits() {
-            return None;
+    fn second<C: Code>(&mut self, code: C, place: usize, packet: &mut Pkt, (asked, first): Self::Between) {
+        let answer = self.asker.known(code, asked);
+        let len = packet.len();
+        if let Some(hits) = answer.and_then(|term| self.hits.get(term as usize))
+            && let group = self.fib.last(ip4_straight::destination(packet), first)
+            && let Some(out) = self.pass.straight.leave::<true>(group, len, packet)
+        {
+            hits.count(len);
+            self.left.bytes += len as u64;
+            return self.left.exits.note(out);
         }
-        *self.met = TermMet::new(judgement, plain.whole);
-        Some(self.fib.last(plain.destination, self.first))
+        cold_path();
+        if answer.is_none() && self.pass.straight.key_of_host(packet).is_some_and(|key| self.unknown.note(place, key)) {
+            return;
+        }
+        self.left.note(self.pass.interface, place, packet, len, None, self.odd, self.verdicts);
     }
 }

@@ -24,7 +24,8 @@ use crate::vlan::{AD, Q, dot1q, double, loose, tagged};
 fn alike(make: impl Fn() -> Router, port: u32, usual: &[Vec<u8>], seeds: &[Vec<u8>]) {
     let [mut straight, mut followed] = [make(), make()];
     followed.graph.trace(Some(TraceRequest { node: None, interface: None, count: u32::MAX }));
-    for frames in [&usual[..1], usual] {
+    // The same once more, when flows are known.
+    for frames in [&usual[..1], usual, usual] {
         let mut both = [&mut straight, &mut followed].map(|router| router.send_all(port, frames));
         // Which interface sends first says nothing.
         both.iter_mut().for_each(|sent| sent.sort_by_key(|sent| sent.0));
@@ -89,22 +90,23 @@ fn routed_by_a_small_table() {
     alike(hostile::router, WEST, &usual, &seeds);
 }
 
-/// The same by a table so large that lookups are made in steps.
+/// A table so large that lookups are made in steps.
+fn with_large_table() -> Router {
+    let mut router = hostile::router();
+    let mut prefixes = (0..1 << 16).map(|n: u32| Ipv4Net::new((0x6400_0000 | n << 8).into(), 24).unwrap());
+    while router.fib.fib().small().is_some() {
+        router.fib.insert(prefixes.next().unwrap(), 1).unwrap();
+    }
+    // Longer than /24, so that a lookup has a step more.
+    let east = router.fib.get("192.168.0.0/16".parse().unwrap()).unwrap();
+    router.fib.insert("192.168.7.8/30".parse().unwrap(), east).unwrap();
+    router
+}
+
 #[test]
 fn routed_by_a_large_table() {
     let [usual, seeds] = routed();
-    let large = || {
-        let mut router = hostile::router();
-        let mut prefixes = (0..1 << 16).map(|n: u32| Ipv4Net::new((0x6400_0000 | n << 8).into(), 24).unwrap());
-        while router.fib.fib().small().is_some() {
-            router.fib.insert(prefixes.next().unwrap(), 1).unwrap();
-        }
-        // Longer than /24, so that a lookup has a step more.
-        let east = router.fib.get("192.168.0.0/16".parse().unwrap()).unwrap();
-        router.fib.insert("192.168.7.8/30".parse().unwrap(), east).unwrap();
-        router
-    };
-    alike(large, WEST, &usual, &seeds);
+    alike(with_large_table, WEST, &usual, &seeds);
 }
 
 /// The same by a table with lines, of which one tells that the trie has to be asked.
@@ -126,31 +128,73 @@ fn routed_by_a_full_table() {
     alike(full, WEST, &usual, &seeds);
 }
 
-/// Behind an access list, by flows that are known and flows that are not.
+/// With an access list on the interface where packets come in.
+fn listed(mut router: Router) -> Router {
+    let permit = |destination, ports| udp_to(Action::Permit, destination, ports);
+    let terms = vec![
+        permit("192.168.0.0/21", 9..=9),
+        udp_to(Action::Deny, "192.168.8.0/24", 0..=u16::MAX),
+        permit("192.168.0.0/16", 0..=100),
+        from(Action::Permit, "10.0.1.0/25"),
+    ];
+    bind(&mut router, WEST, Feature::AclIn, terms);
+    router
+}
+
+/// Behind an access list, by flows that are known and flows that are not, in lengths that vary, some padded.
 #[test]
 fn routed_past_a_list() {
-    let listed = || {
-        let mut router = hostile::router();
-        let permit = |destination, ports| udp_to(Action::Permit, destination, ports);
-        let terms = vec![
-            permit("192.168.0.0/21", 9..=9),
-            udp_to(Action::Deny, "192.168.8.0/24", 0..=u16::MAX),
-            permit("192.168.0.0/16", 0..=100),
-            from(Action::Permit, "10.0.1.0/25"),
-        ];
-        bind(&mut router, WEST, Feature::AclIn, terms);
-        router
-    };
     let [many, seeds] = routed();
     let denied = (0..20u8).map(|n| build::udp4(&through(&format!("192.168.8.{n}")), &[n; 12]));
-    let usual: Vec<_> = many.iter().chain(&many).take(230).cloned().chain(denied).collect();
+    let mut usual: Vec<_> = many.iter().chain(&many).take(230).cloned().chain(denied).collect();
+    for (n, frame) in usual.iter_mut().enumerate().filter(|(n, _)| n % 3 == 1) {
+        frame.extend(std::iter::repeat_n(0, n % 7));
+    }
     let mut fragment = many[0].clone();
     alter(&mut fragment, |header| header.set_fragment(100, false));
     let mut short = build::udp4(&through("192.168.1.9"), &[]);
     alter(&mut short, |header| header.set_total_len(23));
     let tcp = build::tcp4(&through("192.168.1.9"), 2, &[]);
     let seeds: Vec<_> = seeds.into_iter().chain([fragment, short, tcp]).collect();
-    alike(listed, WEST, &usual, &seeds);
+    alike(|| listed(hostile::router()), WEST, &usual, &seeds);
+    alike(|| listed(with_large_table()), WEST, &usual, &seeds[..4]);
+}
+
+/// What a list permits is not forwarded for that, neither when it comes first nor when its flow was met: from or to no host, to another
+/// station, later fragments, with wrong checksums, on their last hop.
+#[test]
+fn a_known_flow_is_validated_as_any_other() {
+    let mut router = Router::default();
+    let counters = bind(&mut router, WEST, Feature::AclIn, vec![from(Action::Permit, "0.0.0.0/0")]);
+    let good = build::udp4(&through("10.0.2.2"), &[3; 12]);
+    let altered = |change: fn(&mut weir_wire::Ipv4Header)| {
+        let mut frame = good.clone();
+        alter(&mut frame, change);
+        frame
+    };
+    let broken = |place: usize| {
+        let mut frame = good.clone();
+        frame[place] ^= 1;
+        frame
+    };
+    let odd = [
+        altered(|header| header.set_source(ip("127.0.0.1"))),
+        altered(|header| header.set_destination(ip("127.0.0.1"))),
+        altered(|header| header.set_source(ip("240.0.0.1"))),
+        altered(|header| header.set_total_len(19)),
+        altered(|header| header.set_total_len(60)),
+        broken(5),
+        broken(24),
+    ];
+    for round in 1..=3 {
+        assert_eq!(router.send_all(WEST, &[good.clone(), good.clone()]).len(), 2);
+        for frame in &odd {
+            assert!(router.send(WEST, frame).is_empty(), "{frame:02x?}");
+        }
+        assert_eq!(router.send_all(WEST, &odd).len(), 0);
+        assert_eq!(counters.of(0), (2 * round, 2 * round * good.len() as u64));
+    }
+    router.balance();
 }
 
 /// A trunk of cross-connected sub-interfaces among others.
