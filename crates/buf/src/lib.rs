@@ -26,6 +26,7 @@ mod meta;
 mod pkt;
 mod pool;
 mod region;
+mod tally;
 mod vector;
 
 pub use cache::PktCache;
@@ -33,6 +34,7 @@ pub use meta::{Flags, Meta};
 pub use pkt::{Pkt, Segments};
 pub use pool::{Pool, PoolConfig, PoolError, PoolUse, Slot};
 pub use region::Hugepages;
+pub use tally::Tally;
 pub use vector::Vector;
 
 /// Bytes from one chunk to the next: 39 cache lines, odd on purpose.

@@ -118,6 +118,14 @@ impl Pkt {
         unsafe { self.meta.as_mut() }
     }
 
+    /// Length, place, flags and offset as they lie beside each other, from the lowest bits up: for [`crate::Tally`].
+    #[inline(always)]
+    pub(crate) fn word(&self) -> u64 {
+        const { assert!(std::mem::offset_of!(Pkt, len) == 16 && std::mem::offset_of!(Pkt, flags) == 20) };
+        // SAFETY: the eight bytes from `len` to `l3`, four numbers without padding, aligned as the pointers before them.
+        unsafe { std::ptr::from_ref(self).cast::<u64>().add(2).read() }
+    }
+
     /// Bytes in the (first) chunk.
     #[inline(always)]
     #[must_use]

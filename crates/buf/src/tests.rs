@@ -199,3 +199,22 @@ fn vectors_exchange_append_and_split() {
     a.take_all(&mut b);
     assert!(a.len() == 1 && b.is_empty() && b.capacity() >= 8);
 }
+
+#[test]
+fn a_tally_is_the_sum_of_its_packets() {
+    let pool = pool(300);
+    let mut packets = Vec::new();
+    for number in 0..300_usize {
+        let mut packet = pool.alloc().unwrap();
+        assert!(packet.set_len(number * 7 % 2000));
+        let flags = [Flags::NONE, Flags::MARKED, Flags::MULTICAST, Flags::PRIORITY, Flags::MARKED.with(Flags::HELD)][number % 5];
+        packet.set_flags(flags);
+        packets.push(packet);
+    }
+    for part in [&packets[..], &packets[..1], &packets[1..2], &packets[2..4], &[]] {
+        let tally = Tally::of(part);
+        assert_eq!(tally.bytes(), part.iter().map(|packet| packet.len() as u64).sum::<u64>());
+        assert_eq!(tally.marked(), part.iter().filter(|packet| packet.flags().any(Flags::MARKED)).count());
+        assert_eq!(tally.flags(), part.iter().fold(Flags::NONE, |all, packet| all | packet.flags()));
+    }
+}

@@ -156,14 +156,11 @@ impl<W: World> Graph<W> {
         if waiting.is_some_and(|packet| packet.interface() != interface) {
             self.run(env);
         }
-        let due = self.due(env.world.rx_taps(interface), interface, vector.len());
         for packet in vector.iter_mut() {
             packet.set_interface(interface);
         }
         self.counters.totals.input.add(vector.len() as u64);
-        if due != 0 {
-            self.show(env, due, Point::Rx, interface, vector);
-        }
+        self.look(env, env.world.rx_taps(interface), Point::Rx, interface, vector);
         self.enqueue(entry, vector);
     }
 
@@ -548,8 +545,8 @@ impl<W: World> Graph<W> {
         if self.following != 0 {
             self.tell_follower(Whither::Dropped(reason), std::slice::from_ref(&packet));
         }
-        let taps = self.due(env.world.drop_taps(), packet.interface(), 1);
-        if taps != 0 {
+        let taps = env.world.drop_taps();
+        if !self.goes_by(taps, packet.interface(), 1) {
             let point = Point::Drop { node: node as u16, reason };
             let crowd = looks::Crowd { inner: false, packets: std::slice::from_ref(&packet) };
             self.let_look(env, taps, point, packet.interface(), crowd);

@@ -77,57 +77,6 @@ pub enum Whither {
     Dropped(DropReason),
 }
 
-/// What a tap will need when it looks next, as addresses: so that the cache can be asked for it before, without a look at
-/// anything of the tap's own, which has left the cache by then. Hints only; a tap that marks may give them.
-#[derive(Debug, Default)]
-#[repr(C, align(64))]
-pub struct Needs {
-    /// Addresses, and nothing that is looked at.
-    code: usize,
-    written: usize,
-    read: [usize; 5],
-}
-
-/// A cache line.
-const LINE: usize = 64;
-/// Lines of code, and of what is written.
-const CODE: usize = 16;
-const WRITTEN: usize = 3;
-
-impl Needs {
-    /// The code that looks: sixteen cache lines.
-    pub fn code(&mut self, at: *const u8) {
-        self.code = at.addr();
-    }
-
-    /// Three cache lines that are written, and that another core had last.
-    #[inline(always)]
-    pub fn write(&mut self, at: *const u8) {
-        self.written = at.addr();
-    }
-
-    /// Single lines, five at most.
-    #[inline(always)]
-    pub fn read(&mut self, place: usize, at: *const u8) {
-        if let Some(place) = self.read.get_mut(place) {
-            *place = at.addr();
-        }
-    }
-
-    /// Asks the cache for code.
-    #[inline(always)]
-    pub(crate) fn fetch_code(&self) {
-        (0..CODE).for_each(|line| weir_cpu::prefetch_address(std::ptr::without_provenance(self.code.wrapping_add(line * LINE))));
-    }
-
-    /// Asks it for all other lines.
-    #[inline(always)]
-    pub(crate) fn fetch_data(&self) {
-        (0..WRITTEN).for_each(|line| weir_cpu::prefetch_write(std::ptr::without_provenance(self.written.wrapping_add(line * LINE))));
-        self.read.into_iter().for_each(|at| weir_cpu::prefetch_address(std::ptr::without_provenance(at)));
-    }
-}
-
 /// What stands before a tap and lets by what it need not see.
 ///
 /// Each interface has its own allowance. A vector that goes by takes its packets off and touches nothing else: one
@@ -157,13 +106,6 @@ impl Asked {
         self.before.wrapping_add(self.allowed - left)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn again<W: World>(&mut self, left: &mut u64, tap: &mut dyn Tap<W>, interface: u32) {
-        let allowed = tap.allow(interface, *left);
-        self.allow(left, allowed);
-    }
-
     /// After a look: as the tap said, or says when it is asked.
     #[inline(always)]
     fn settle<W: World>(&mut self, left: &mut u64, tap: &mut dyn Tap<W>, marks: &mut Marks, interface: u32) {
@@ -173,14 +115,20 @@ impl Asked {
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn again<W: World>(&mut self, left: &mut u64, tap: &mut dyn Tap<W>, interface: u32) {
+        let allowed = tap.allow(interface, *left);
+        self.allow(left, allowed);
+    }
+
+    #[inline(always)]
     fn allow(&mut self, left: &mut u64, allowed: u64) {
         self.before = self.seen(*left);
         (*left, self.allowed) = (allowed, allowed);
     }
 }
 
-/// After so many packets the caches have forgotten a tap.
-const FORGOTTEN: u64 = 4096;
 /// Interfaces that lie in the gate itself.
 const NEAR: usize = 8;
 /// Interfaces with lower numbers have their place from the start; they are numbered from 1 on.
@@ -194,16 +142,13 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// A vector comes: whether the tap need not see it, nor one of the two after it. Else nothing is done.
+    /// A vector comes on one of the interfaces with the lowest numbers: whether the tap need not see it. Else nothing is done.
     #[inline(always)]
     #[must_use]
-    pub fn is_far(&mut self, interface: u32, count: usize) -> bool {
-        let Some(left) = self.near.get_mut(interface as usize) else { return false };
-        let far = *left >= 3 * count as u64;
-        if far {
-            *left -= count as u64;
-        }
-        far
+    pub fn goes_by(&mut self, interface: u32, count: usize) -> bool {
+        let left = self.near.get_mut(interface as usize);
+        let rest = left.as_ref().and_then(|left| left.checked_sub(count as u64));
+        left.zip(rest).map(|(left, rest)| *left = rest).is_some()
     }
 
     /// A vector comes: whether the tap has to see it.
@@ -211,6 +156,12 @@ impl Gate {
     #[must_use]
     pub fn is_due(&mut self, interface: u32, count: usize) -> bool {
         let (left, asked) = self.lane(interface);
+        Gate::take(left, asked, count)
+    }
+
+    /// Takes a vector off what may go by, or counts it as one that is seen; returns which.
+    #[inline(always)]
+    fn take(left: &mut u64, asked: &mut Asked, count: usize) -> bool {
         match left.checked_sub(count as u64) {
             Some(rest) => {
                 *left = rest;
@@ -221,23 +172,6 @@ impl Gate {
                 true
             }
         }
-    }
-
-    /// Whether the next one will be.
-    #[inline(always)]
-    #[must_use]
-    pub fn is_next(&self, interface: u32, count: usize) -> bool {
-        self.near.get(interface as usize).is_some_and(|left| *left < count as u64)
-    }
-
-    /// Whether one of the next two vectors of so many will be due, the first after so many others that caches have forgotten the
-    /// tap.
-    #[inline(always)]
-    #[must_use]
-    pub fn is_soon(&self, interface: u32, count: usize) -> bool {
-        let place = interface as usize;
-        self.near.get(place).is_some_and(|left| *left < 2 * count as u64)
-            && self.near_asked.get(place).is_some_and(|asked| asked.allowed > FORGOTTEN)
     }
 
     #[inline(always)]
@@ -268,7 +202,7 @@ impl Gate {
         (asked.seen(*left), *left)
     }
 
-    /// Lets a tap look, and takes note of how many may go by on the interface from now on.
+    /// Lets a tap look if it has to, and takes note of how many may go by on the interface from now on. Returns whether it looked.
     #[inline(always)]
     pub(crate) fn show<'a, W: World>(
         &mut self,
@@ -277,10 +211,14 @@ impl Gate {
         interface: u32,
         look: impl FnOnce(u64, u64) -> Look<'a, W>,
         packets: &[Pkt],
-    ) {
+    ) -> bool {
         let (left, asked) = self.lane(interface);
-        tap.look(&look(asked.seen(*left), *left), packets, marks);
-        asked.settle(left, tap, marks, interface);
+        let due = Gate::take(left, asked, packets.len());
+        if due {
+            tap.look(&look(asked.seen(*left), *left), packets, marks);
+            asked.settle(left, tap, marks, interface);
+        }
+        due
     }
 
     /// After a look by whoever runs a tap without a graph: how many may go by from now on.
@@ -306,7 +244,6 @@ pub struct Marks {
     /// Places in the vector.
     pub(crate) places: Vec<u16>,
     allowed: Option<u64>,
-    pub(crate) needs: Needs,
 }
 
 impl Marks {
@@ -318,12 +255,6 @@ impl Marks {
     /// So many may go by on this interface before the next look, which spares the question ([`Tap::allow`]).
     pub fn let_by(&mut self, packets: u64) {
         self.allowed = Some(packets);
-    }
-
-    /// What it will need when it looks next, to be said as long as it is at hand.
-    #[inline(always)]
-    pub fn needs(&mut self) -> &mut Needs {
-        &mut self.needs
     }
 
     /// Takes out what was asked for.
@@ -362,10 +293,13 @@ pub trait Tap<W: World>: Send {
         0
     }
 
-    /// The driver of an interface is about to be asked to take packets, marked ones among them. What it takes is sent.
-    fn leaving(&mut self, _interface: u32, _packets: &[Pkt]) {}
+    /// The driver of an interface is about to be asked to take packets, so many marked ones among them. What it takes is
+    /// sent. Returns whether it wants to be told when that is done, also if none is left.
+    fn leaving(&mut self, _interface: u32, _packets: &[Pkt], _marked: usize) -> bool {
+        false
+    }
 
-    /// It took all but these.
+    /// It took all but these: told when there are any, or when the tap wants to know.
     fn left(&mut self, _refused: &[Pkt]) {}
 
     /// Whether it wants to know where the packets go that it saw come in ([`Tap::goes`]); one tap of a graph may.

@@ -454,9 +454,11 @@ impl Tap<Toy> for Follower {
         self.places.retain(|(identity, _)| *identity != packet.identity());
         place + 100
     }
-    fn leaving(&mut self, interface: u32, packets: &[Pkt]) {
+    fn leaving(&mut self, interface: u32, packets: &[Pkt], count: usize) -> bool {
         let marked = packets.iter().filter(|packet| packet.flags().any(Flags::MARKED));
         self.leaving = marked.map(|packet| (self.place(packet), Fate::Sent(interface))).collect();
+        assert_eq!(self.leaving.len(), count);
+        true
     }
     fn left(&mut self, refused: &[Pkt]) {
         let refused: Vec<u32> = refused.iter().map(|packet| self.place(packet)).collect();
@@ -475,7 +477,8 @@ fn what_becomes_of_a_marked_packet_is_told_once() {
     assert_eq!(follower.take(), [(0, dropped), (1, Fate::Kept), (2, Fate::Copied(3))]);
     let mut departed = Vec::new();
     while let Some((interface, mut vector)) = bench.graph.next_leaving() {
-        bench.graph.leaving(interface, &vector);
+        let marked = vector.iter().filter(|packet| packet.flags().any(Flags::MARKED)).count();
+        assert!(bench.graph.leaving(interface, &vector, marked));
         bench.graph.left(&[]);
         departed.extend(follower.take());
         bench.cache.free_all(vector.drain());
@@ -492,7 +495,7 @@ fn what_a_driver_does_not_take_has_not_left() {
     let mut bench = Bench::with_tap(1, Box::new(follower.clone()));
     bench.run(0, &[1, 1, 1]);
     let (interface, mut vector) = bench.graph.next_leaving().unwrap();
-    bench.graph.leaving(interface, &vector);
+    assert!(bench.graph.leaving(interface, &vector, 3));
     bench.graph.left(&vector[1..]);
     assert_eq!(follower.take(), [(0, Fate::Sent(7))]);
     assert!(vector[1..].iter().all(|packet| packet.flags().any(Flags::MARKED)), "what was refused can still be dropped");
@@ -500,18 +503,18 @@ fn what_a_driver_does_not_take_has_not_left() {
 }
 
 #[test]
-fn what_goes_by_far_from_the_next_look_is_counted_as_well() {
+fn what_goes_by_unseen_is_counted_as_well() {
     let mut gate = Gate::default();
     let mut tap = Patient(Arc::default());
     for interface in [1, 9] {
-        assert!(!gate.is_far(interface, 1) && gate.is_due(interface, 1));
+        assert!(!gate.goes_by(interface, 1) && gate.is_due(interface, 1));
         gate.settle::<Toy>(&mut tap, &mut Marks::default(), interface);
     }
-    assert!(gate.is_far(1, 30), "two more of 30 can go by");
-    assert_eq!(gate.state(1), (31, 70));
-    assert!(!gate.is_far(1, 30), "one more only");
-    assert_eq!(gate.state(1), (31, 70));
-    assert!(!gate.is_far(9, 1), "it has no place in the line that every vector passes");
+    assert!(gate.goes_by(1, 70), "as many as can");
+    assert_eq!(gate.state(1), (71, 30));
+    assert!(!gate.goes_by(1, 31), "one more than can");
+    assert_eq!(gate.state(1), (71, 30));
+    assert!(!gate.goes_by(9, 1), "it has no place in the line that every vector passes");
     assert!(!gate.is_due(9, 1));
 }
 

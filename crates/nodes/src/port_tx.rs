@@ -3,7 +3,7 @@
 //! Packets come here sorted by interface. The tx taps look, the driver takes what fits, and what it
 //! took is counted as unicast, multicast and broadcast. What does not fit is dropped, and counted.
 
-use weir_buf::{Flags, Pkt, Vector};
+use weir_buf::{Flags, Pkt, Tally, Vector};
 use weir_graph::{DropReason, Env, Graph, NodeSpec, Point};
 use weir_port::TxQueue;
 use weir_port::interface::WorkerInterfaceCounters;
@@ -33,46 +33,17 @@ struct Sums {
     bytes: u64,
     multicast: u64,
     broadcast: u64,
-    /// Bit `n`: packets are marked in block `n`.
-    marked: u64,
+    marked: usize,
 }
-
-/// Packets of a block.
-const BLOCK: usize = 16;
-/// The last block has all the rest.
-const LAST_BLOCK: usize = 63;
 
 #[inline(always)]
 fn sums(packets: &[Pkt]) -> Sums {
-    let (mut bytes, mut flags, mut marked) = (0, Flags::NONE, 0_u64);
-    let (blocks, rest) = packets.as_chunks::<BLOCK>();
-    let mut add = |block: usize, packets: &[Pkt]| {
-        let mut here = Flags::NONE;
-        for packet in packets {
-            bytes += packet.len() as u64;
-            here |= packet.flags();
-        }
-        flags |= here;
-        marked |= u64::from(here.any(Flags::MARKED)) << block.min(LAST_BLOCK);
-    };
-    blocks.iter().enumerate().for_each(|(block, packets)| add(block, packets));
-    add(blocks.len(), rest);
-    let mut sums = Sums { packets: packets.len() as u64, bytes, marked, ..Sums::default() };
-    if flags.any(Flags::MULTICAST | Flags::BROADCAST | Flags::CHAINED) {
+    let tally = Tally::of(packets);
+    let mut sums = Sums { packets: packets.len() as u64, bytes: tally.bytes(), marked: tally.marked(), ..Sums::default() };
+    if tally.flags().any(Flags::MULTICAST | Flags::BROADCAST | Flags::CHAINED) {
         sum_odd(packets, &mut sums);
     }
     sums
-}
-
-/// Tells the tap that marks of the blocks with marked packets in them.
-#[inline(never)]
-fn tell_leaving(graph: &mut Graph<Tables>, interface: u32, packets: &[Pkt], mut marked: u64) {
-    while marked != 0 {
-        let block = marked.trailing_zeros() as usize;
-        let end = if block == LAST_BLOCK { packets.len() } else { ((block + 1) * BLOCK).min(packets.len()) };
-        graph.leaving(interface, packets.get(block * BLOCK..end).unwrap_or(&[]));
-        marked &= marked - 1;
-    }
 }
 
 /// Some packet goes to a group or spans several chunks.
@@ -104,13 +75,11 @@ pub fn transmit(
     }
     graph.note_leaving(port.interface, packets);
     let all = sums(packets);
-    if all.marked != 0 {
-        tell_leaving(graph, port.interface, packets, all.marked);
-    }
+    let waits = all.marked != 0 && graph.leaving(port.interface, packets, all.marked);
     port.queue.send(packets, env.cache);
     let left = if packets.is_empty() { Sums::default() } else { sums(packets) };
     graph.count_output((all.packets - left.packets) as usize);
-    if all.marked != 0 {
+    if waits || all.marked != 0 && !packets.is_empty() {
         graph.left(packets);
     }
     if let Some(counters) = interface.counters.of(worker) {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_buf::{Flags, Pkt};
-use weir_graph::{Fate, Look, Marks, Needs, Point, Tap, World};
+use weir_graph::{Fate, Look, Marks, Point, Tap, World};
 use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader};
@@ -100,9 +100,6 @@ pub struct Sampler {
 /// Two cache lines are all that a sample needs of it.
 const _: () = assert!(std::mem::offset_of!(Sampler, choosers) <= 2 * LINE);
 
-/// Cache lines of the code that tells a sample's end, and of that which shows it.
-const LEAVING: usize = 9;
-const LEFT: usize = 3;
 /// After so many packets the caches have forgotten all of it.
 const LONG: u64 = 4096;
 
@@ -206,24 +203,27 @@ impl Sampler {
         (sampler, SampleSource { ring: reader, fates, counters })
     }
 
-    /// Of up to 16 packets those in these places are about to leave.
+    /// What becomes of a packet that is about to leave.
     #[inline(always)]
-    fn leave(&mut self, interface: u32, packets: &[Pkt], mut places: u32) {
-        while let Some(packet) = packets.get(places.trailing_zeros() as usize) {
-            places &= places - 1;
-            // What became an answer of this router's did not go anywhere.
-            let own = packet.flags().any(Flags::ORIGINATED);
-            let fate = if own { Fate::Kept } else { Fate::Sent(interface) };
+    fn fate_of(interface: u32, packet: &Pkt) -> Fate {
+        // What became an answer of this router's did not go anywhere.
+        if packet.flags().any(Flags::ORIGINATED) { Fate::Kept } else { Fate::Sent(interface) }
+    }
+
+    /// Packets are about to leave that do not all stand where they stood as they came in, so many of them marked. Of so many
+    /// the samples have ended already.
+    #[inline(never)]
+    fn search_leaving(&mut self, interface: u32, packets: &[Pkt], marked: usize, ended: usize) {
+        let next = self.recorder.samples.next();
+        for packet in packets.iter().filter(|packet| packet.flags().any(Flags::MARKED)).take(marked) {
+            if ended > 0 && self.recorder.samples.just_ended(packet, next, ended) {
+                continue;
+            }
+            let fate = Sampler::fate_of(interface, packet);
             if !self.recorder.samples.end(packet, fate) {
                 self.stranger_leaving(packet, fate);
             }
         }
-    }
-
-    /// Less than a block.
-    #[inline(never)]
-    fn few_leaving(&mut self, interface: u32, packets: &[Pkt]) {
-        self.leave(interface, packets, marked(packets));
     }
 
     /// A packet is about to leave whose sample is not here.
@@ -273,17 +273,6 @@ impl Sampler {
         }
     }
 
-    /// What does not change of what a look needs.
-    #[cold]
-    #[inline(never)]
-    fn tell_needs<W: World>(&self, needs: &mut Needs) {
-        let look: fn(&mut Sampler, &Look<'_, W>, &[Pkt], &mut Marks) = <Sampler as Tap<W>>::look;
-        needs.code(look as *const u8);
-        needs.read(2, std::ptr::from_ref(&self.recorder).cast());
-        needs.read(3, std::ptr::from_ref(&self.leaving).cast());
-        needs.read(4, std::ptr::from_ref(&self.recorder.counters.taken).cast());
-    }
-
     /// An interface is seen for the first time.
     #[cold]
     #[inline(never)]
@@ -301,7 +290,7 @@ impl Sampler {
 impl Recorder {
     /// Writes a sample; returns whether its packet is to be marked.
     #[inline(always)]
-    fn record<W: World>(&mut self, look: &Look<'_, W>, packet: &Pkt, pool: u64, sampling: Sampling) -> bool {
+    fn record<W: World>(&mut self, look: &Look<'_, W>, packet: &Pkt, place: usize, pool: u64, sampling: Sampling) -> bool {
         let keep = usize::from(sampling.header);
         self.counters.taken.add(1);
         let ticket = if look.point == Point::Rx { next_ticket(self.ticket) } else { 0 };
@@ -314,6 +303,7 @@ impl Recorder {
             sample.pool = pool;
             sample.time = look.now;
             sample.ticket = ticket;
+            sample.place = place as u16;
             let copied = copy(packet, &mut sample.header, keep.max(TELLING));
             (sample.copied, sample.kept) = (copied as u16, copied.min(keep) as u16);
         });
@@ -323,20 +313,11 @@ impl Recorder {
         }
         if ticket == 0 {
             // It is known to go out.
-            self.samples.show_sent();
             return false;
         }
         self.ticket = ticket;
         true
     }
-}
-
-/// Which of some packets have a mark, gathered without a branch: it is any of them, which no processor foresees. Turned bit by
-/// bit: what takes eight packets at once needs constants, which have left the cache.
-#[inline(always)]
-fn marked(packets: &[Pkt]) -> u32 {
-    let bit = |packet: &Pkt| u32::from(packet.flags().any(Flags::MARKED));
-    packets.iter().rev().fold(0, |places: u32, packet| places.rotate_left(1) ^ bit(packet))
 }
 
 /// Copies the packet's first bytes; returns how many are its own. By whole cache lines and without a call, as far as it goes.
@@ -371,12 +352,6 @@ fn copy_slowly(packet: &Pkt, room: &mut [u8; MOST_HEADER], wanted: usize) -> usi
     packet.copy_out(0, room.get_mut(..wanted).unwrap_or(&mut []))
 }
 
-/// Asks the cache for some lines of code.
-#[inline(always)]
-fn fetch(at: *const u8, lines: usize) {
-    (0..lines).for_each(|line| weir_cpu::prefetch_address(at.wrapping_add(line * LINE)));
-}
-
 impl<W: World> Tap<W> for Sampler {
     fn name(&self) -> &'static str {
         "sflow"
@@ -385,17 +360,17 @@ impl<W: World> Tap<W> for Sampler {
     fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) {
         if self.choosers.get(look.interface).is_none() {
             self.begin(look.interface);
-            self.tell_needs::<W>(marks.needs());
         }
         let Sampler { choosers, recorder, .. } = self;
         let Some(chooser) = choosers.get_mut(look.interface) else { return };
         self.worker = look.worker;
+        recorder.samples.show_ended();
         let before = look.seen.saturating_sub(packets.len() as u64);
         let mut place = chooser.pass.take().unwrap_or(look.unused);
         // Each sample tells the pool as of its own packet: collectors that scale by the growth of the pool from one
         // sample to the next (pmacct does) would else find no growth between two of one vector.
         while let Some(packet) = usize::try_from(place).ok().and_then(|place| packets.get(place)) {
-            if recorder.record(look, packet, before + place + 1, chooser.sampling) {
+            if recorder.record(look, packet, place as usize, before + place + 1, chooser.sampling) {
                 marks.mark(place as usize);
             }
             place += 1 + chooser.gaps.pass();
@@ -403,19 +378,7 @@ impl<W: World> Tap<W> for Sampler {
                 recorder.samples.fetch_slot(AHEAD);
             }
         }
-        let unseen = place - packets.len() as u64;
-        marks.let_by(unseen);
-        if unseen > LONG {
-            // What tells the end of these packets, which leave in this turn.
-            let leaving: fn(&mut Sampler, u32, &[Pkt]) = <Sampler as Tap<W>>::leaving;
-            fetch(leaving as *const u8, LEAVING);
-            let left: fn(&mut Sampler, &[Pkt]) = <Sampler as Tap<W>>::left;
-            fetch(left as *const u8, LEFT);
-            let needs = marks.needs();
-            needs.write(recorder.samples.slot().cast());
-            needs.read(0, std::ptr::from_ref(chooser).cast());
-            needs.read(1, chooser.gaps.next().cast());
-        }
+        marks.let_by(place - packets.len() as u64);
     }
 
     fn marks(&self) -> bool {
@@ -444,14 +407,12 @@ impl<W: World> Tap<W> for Sampler {
         Mark::new(self.worker, ticket).0
     }
 
-    fn leaving(&mut self, interface: u32, packets: &[Pkt]) {
-        let (blocks, rest) = packets.as_chunks::<16>();
-        for block in blocks {
-            self.leave(interface, block, marked(block));
+    fn leaving(&mut self, interface: u32, packets: &[Pkt], marked: usize) -> bool {
+        let ended = self.recorder.samples.end_in_place(packets, marked, |packet| Sampler::fate_of(interface, packet));
+        if ended < marked {
+            self.search_leaving(interface, packets, marked, ended);
         }
-        if !rest.is_empty() {
-            self.few_leaving(interface, rest);
-        }
+        !self.leaving.is_empty()
     }
 
     fn left(&mut self, refused: &[Pkt]) {

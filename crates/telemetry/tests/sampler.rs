@@ -257,6 +257,12 @@ fn told(rig: &mut Rig) -> Vec<(u32, Fate)> {
     told
 }
 
+/// A driver will be asked to take these; returns whether the sampler wants to know when that is done.
+fn leave(rig: &mut Rig, packets: &[Pkt]) -> bool {
+    let marked = packets.iter().filter(|packet| packet.flags().any(Flags::MARKED)).count();
+    Tap::<Plain>::leaving(&mut rig.sampler, OUTPUT, packets, marked)
+}
+
 fn marked(rig: &mut Rig, packets: &mut [Pkt]) {
     for place in rig.only_look(packets) {
         packets[place].set_flags(Flags::MARKED);
@@ -276,12 +282,48 @@ fn a_sample_is_shown_with_its_fate_when_all_before_it_have_theirs() {
     // Two leave, of which the driver takes one; the other is dropped then.
     packets[2].data_mut()[0] = 77;
     packets[4].set_flags(Flags::ORIGINATED);
-    Tap::<Plain>::leaving(&mut rig.sampler, OUTPUT, &packets[2..]);
+    leave(&mut rig, &packets[2..]);
     Tap::<Plain>::left(&mut rig.sampler, &packets[3..4]);
     assert_eq!(endings(&mut rig), [(2, Some((Fate::Sent(OUTPUT), 77)))]);
     Tap::<Plain>::fate(&mut rig.sampler, &packets[3], dropped);
     assert_eq!(endings(&mut rig), [(3, Some((dropped, 0))), (4, Some((Fate::Kept, 0)))], "an answer of this router's went nowhere");
     assert_eq!(told(&mut rig), []);
+}
+
+/// They leave as they came, in another order, in two parts, and beside others whose samples are elsewhere: each sample has its own
+/// end, and only the others are told.
+#[test]
+fn packets_that_leave_are_found_wherever_they_stand() {
+    for (turn, order) in
+        [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [0, 1, 3, 2, 4, 5], [1, 2, 3, 4, 5, 0], [0, 3, 1, 4, 2, 5]].into_iter().enumerate()
+    {
+        for cut in 0..=6 {
+            let Packets { mut packets, .. } = packets(6, 64);
+            let mut rig = Rig::new(1, 2).in_worker(5);
+            marked(&mut rig, &mut packets);
+            // The third has parted from its sample, and the fifth was not sampled.
+            packets[2].meta_mut().mark = Tap::<Plain>::part(&mut rig.sampler, &packets[2]);
+            Tap::<Plain>::fate(&mut rig.sampler, &packets[4], Fate::Kept);
+            packets[4].clear_flags(Flags::MARKED);
+            for (place, packet) in packets.iter_mut().enumerate() {
+                packet.data_mut()[0] = 70 + place as u8;
+            }
+            let mut vector: Vec<Pkt> = Vec::new();
+            let mut rest: Vec<Option<Pkt>> = packets.into_iter().map(Some).collect();
+            vector.extend(order.iter().filter_map(|&place: &usize| rest[place].take()));
+            let (first, second) = vector.split_at(cut);
+            for part in [first, second] {
+                if leave(&mut rig, part) {
+                    Tap::<Plain>::left(&mut rig.sampler, &[]);
+                }
+            }
+            Tap::<Plain>::tick(&mut rig.sampler, 1);
+            let sent = |place: usize| (place, Some((Fate::Sent(OUTPUT), 70 + place as u8)));
+            let expected = [sent(0), sent(1), (2, None), sent(3), (4, Some((Fate::Kept, 0))), sent(5)];
+            assert_eq!(endings(&mut rig), expected, "order {turn}, cut at {cut}");
+            assert_eq!(told(&mut rig), [(3, Fate::Sent(OUTPUT))], "order {turn}, cut at {cut}");
+        }
+    }
 }
 
 /// A packet ends, its memory is the next one's, and that one is refused: the first one's end stays.
@@ -295,7 +337,7 @@ fn what_is_refused_is_the_newest_under_its_identity() {
     for place in rig.look_again(&packets[1..]) {
         assert_eq!(place, 0);
     }
-    Tap::<Plain>::leaving(&mut rig.sampler, OUTPUT, &packets[1..]);
+    leave(&mut rig, &packets[1..]);
     Tap::<Plain>::left(&mut rig.sampler, &packets[1..]);
     Tap::<Plain>::fate(&mut rig.sampler, &packets[0], Fate::Kept);
     assert_eq!(endings(&mut rig), [(0, Some((Fate::Kept, 0))), (1, Some((dropped, 0)))]);
@@ -317,10 +359,10 @@ fn a_sample_does_not_wait_for_a_packet_that_parted_and_its_fate_is_told_later() 
     Tap::<Plain>::fate(&mut rig.sampler, &packets[1], Fate::Kept);
     assert_eq!(told(&mut rig), [(2, Fate::Kept)]);
     // What its driver refuses has not been sent.
-    Tap::<Plain>::leaving(&mut rig.sampler, OUTPUT, &packets[..1]);
+    leave(&mut rig, &packets[..1]);
     Tap::<Plain>::left(&mut rig.sampler, &packets[..1]);
     assert_eq!(told(&mut rig), []);
-    Tap::<Plain>::leaving(&mut rig.sampler, OUTPUT, &packets[..1]);
+    assert!(leave(&mut rig, &packets[..1]));
     Tap::<Plain>::left(&mut rig.sampler, &[]);
     assert_eq!(told(&mut rig), [(1, Fate::Sent(OUTPUT))]);
 }

@@ -29,9 +29,6 @@ pub(super) struct Crowd<'a> {
     pub(super) packets: &'a [Pkt],
 }
 
-/// Cache lines of the code that shows packets to a tap.
-const SHOWN: usize = 9;
-
 /// No packet is of this interface.
 const NONE: u32 = 0;
 
@@ -54,16 +51,17 @@ impl<W: World> Graph<W> {
         }
     }
 
-    /// Tells it that a driver will be asked to take a vector with marked packets in it.
-    #[inline]
-    pub fn leaving(&mut self, interface: u32, packets: &[Pkt]) {
-        if let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) {
-            tap.leaving(interface, packets);
-        }
+    /// Tells it that a driver will be asked to take a vector with so many marked packets in it; returns whether it wants to
+    /// know when that is done.
+    #[inline(never)]
+    pub fn leaving(&mut self, interface: u32, packets: &[Pkt], marked: usize) -> bool {
+        let tap = self.marker.and_then(|marker| self.taps.get_mut(marker));
+        tap.is_some_and(|tap| tap.leaving(interface, packets, marked))
     }
 
     /// Tells it that the driver took all but these, which are still marked.
-    #[inline]
+    #[cold]
+    #[inline(never)]
     pub fn left(&mut self, refused: &[Pkt]) {
         if let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) {
             tap.left(refused);
@@ -97,60 +95,23 @@ impl<W: World> Graph<W> {
     }
 
     /// Lets rx or tx taps look at a vector, and sets the marks that they ask for.
-    pub fn look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
-        let due = self.due(taps, interface, vector.len());
-        if due != 0 {
-            self.show(env, due, point, interface, vector);
-        }
-    }
-
-    /// Which of `taps` want to see a vector of so many packets.
     #[inline(always)]
-    pub(super) fn due(&mut self, taps: u32, interface: u32, count: usize) -> u32 {
-        // Mostly no tap looks, or the first one alone, and for long yet.
-        if taps == 0 || taps == 1 && self.gates[0].is_far(interface, count) { 0 } else { self.due_of(taps, interface, count) }
+    pub fn look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
+        if !self.goes_by(taps, interface, vector.len()) {
+            self.show(env, taps, point, interface, vector);
+        }
     }
 
-    #[inline(never)]
-    fn due_of(&mut self, taps: u32, interface: u32, count: usize) -> u32 {
-        let (mut left, mut due) = (taps, 0);
-        while left != 0 {
-            let lowest = left & left.wrapping_neg();
-            let number = lowest.trailing_zeros() as usize;
-            if let Some(gate) = self.gates.get_mut(number) {
-                if gate.is_due(interface, count) {
-                    due |= lowest;
-                } else if gate.is_soon(interface, count) {
-                    self.prepare(number, interface, count);
-                }
-            }
-            left ^= lowest;
-        }
-        self.following |= due & self.follower;
-        due
-    }
-
-    /// A tap will most likely want to see one of the next two vectors of an interface, the first for long: time to ask the cache
-    /// for what is needed then, in two parts, since it can wait for some twenty lines at once.
-    #[cold]
-    #[inline(never)]
-    fn prepare(&self, number: usize, interface: u32, count: usize) {
-        if self.gates.get(number).is_some_and(|gate| gate.is_next(interface, count)) {
-            let show: fn(&mut Graph<W>, &Env<'_, W>, u32, Point, u32, &mut Vector) = Graph::show;
-            (0..SHOWN).for_each(|line| weir_cpu::prefetch_address((show as *const u8).wrapping_add(line * 64)));
-            weir_cpu::prefetch(self.taps.as_slice());
-            weir_cpu::prefetch(self.marks.places.as_slice());
-            return self.marks.needs.fetch_data();
-        }
-        self.marks.needs.fetch_code();
+    /// Whether a vector of so many packets goes by all of `taps` unseen. Mostly no tap looks, or the first one alone, and not for long
+    /// yet; else nothing is done.
+    #[inline(always)]
+    pub(super) fn goes_by(&mut self, taps: u32, interface: u32, count: usize) -> bool {
+        taps == 0 || taps == 1 && self.gates[0].goes_by(interface, count)
     }
 
     #[inline(never)]
     pub(super) fn show(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
         self.let_look(env, taps, point, interface, Crowd { inner: false, packets: vector });
-        if self.marks.places.is_empty() {
-            return;
-        }
         while let Some(place) = self.marks.places.pop() {
             if let Some(packet) = vector.get_mut(usize::from(place)) {
                 packet.set_flags(Flags::MARKED);
@@ -158,7 +119,7 @@ impl<W: World> Graph<W> {
         }
     }
 
-    /// Lets each of `taps` look at some packets, and asks it when it wants to look again.
+    /// Lets those of `taps` look at some packets that want to by now.
     #[inline(always)]
     pub(super) fn let_look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, crowd: Crowd<'_>) {
         let Crowd { inner, packets } = crowd;
@@ -166,13 +127,14 @@ impl<W: World> Graph<W> {
         while left != 0 {
             let number = left.trailing_zeros() as usize;
             if let (Some(tap), Some(gate)) = (self.taps.get_mut(number), self.gates.get_mut(number)) {
-                gate.show(
+                let shown = gate.show(
                     &mut **tap,
                     &mut self.marks,
                     interface,
                     |seen, unused| Look { world: env.world, worker: self.worker, now: env.now, point, interface, inner, seen, unused },
                     packets,
                 );
+                self.following |= u32::from(shown) << number & self.follower;
             }
             left &= left - 1;
         }
@@ -213,9 +175,9 @@ impl<W: World> Graph<W> {
         while let Some(interface) = packets.first().map(&of) {
             let run = packets.iter().take_while(|packet| of(packet) == interface).count();
             let (now, later) = packets.split_at(run);
-            let due = self.due(taps(interface), interface, run);
-            if due != 0 {
-                self.let_look(env, due, point, interface, Crowd { inner: true, packets: now });
+            let taps = taps(interface);
+            if !self.goes_by(taps, interface, run) {
+                self.let_look(env, taps, point, interface, Crowd { inner: true, packets: now });
                 self.marks.places.clear();
             }
             packets = later;

@@ -2,7 +2,9 @@
 //!
 //! A sampled packet mostly ends within the turn in which it came. So its sample is written into the worker's ring but not
 //! shown to the reader yet, and what becomes of the packet is written into the same slot, which still lies in this core's
-//! cache. Samples are shown in the order in which they were taken, as soon as all before them have ended.
+//! cache. Samples are shown in the order in which they were taken, when all before them have ended. Those of packets that
+//! leave are shown with the next look, or the next tick: a driver may refuse some, and a lone sample needs no code of its own
+//! for being shown.
 //!
 //! A packet that waits (for a neighbour's address) or goes to another worker parts from its sample: that is shown
 //! as it is, and the packet takes its ticket along, under which its end is told in a ring of its own. Until then
@@ -10,7 +12,7 @@
 //!
 //! Should a packet go without its end being told, its sample keeps no others back for longer than two ticks.
 
-use weir_buf::Pkt;
+use weir_buf::{Flags, Pkt};
 use weir_graph::Fate;
 use weir_ring::spsc::slots::Writer;
 
@@ -22,18 +24,15 @@ pub(super) struct OpenSamples {
     ring: Writer<Sample>,
     /// Where the next packet is looked for first: they end in the order in which they came, mostly.
     next: usize,
+    /// So many of the oldest have ended and can be shown: no slot need be looked at for that.
+    ended: usize,
     /// How many of them were there when the clock ticked last.
     old: usize,
 }
 
 impl OpenSamples {
     pub(super) fn new(ring: Writer<Sample>) -> OpenSamples {
-        OpenSamples { ring, next: 0, old: 0 }
-    }
-
-    /// Where the next sample goes.
-    pub(super) fn slot(&self) -> *const Sample {
-        self.ring.address(0)
+        OpenSamples { ring, next: 0, ended: 0, old: 0 }
     }
 
     /// Asks the cache for the lines of a slot that most samples fill: the facts, the bytes as they leave, a short frame.
@@ -48,17 +47,63 @@ impl OpenSamples {
     /// Writes the sample of a packet, whose end is to follow when it is `open`. `false` when the ring is full.
     #[inline(always)]
     pub(super) fn add(&mut self, packet: &Pkt, open: bool, fill: impl FnOnce(&mut Sample)) -> bool {
-        self.ring.stage_with(|sample| {
+        let staged = self.ring.stage_with(|sample| {
             (sample.identity, sample.open, sample.fate) = (packet.identity(), open, None);
             fill(sample);
-        })
+        });
+        if staged && !open {
+            self.note_end(self.ring.staged() - 1);
+        }
+        staged
+    }
+
+    /// Of packets about to leave, so many of them marked: those that stand where they stood as they came in, one after the other,
+    /// end so. Returns how many did; the samples that ended are the last so many that [`OpenSamples::just_ended`] knows.
+    ///
+    /// Most vectors leave as they came. Then nobody need go through the packets to find which are marked.
+    #[inline(always)]
+    pub(super) fn end_in_place(&mut self, packets: &[Pkt], marked: usize, fate: impl Fn(&Pkt) -> Fate) -> usize {
+        let first = self.next;
+        let in_place = |sample: &mut Sample| {
+            let packet = packets.get(usize::from(sample.place)).filter(|packet| packet.identity() == sample.identity);
+            let packet = packet.filter(|packet| sample.open && packet.flags().any(Flags::MARKED));
+            packet.map(|packet| sample.end(fate(packet), packet)).is_some()
+        };
+        while self.next - first < marked && self.ring.change_staged(self.next, in_place) == Some(true) {
+            self.next += 1;
+        }
+        if self.ended == first {
+            self.ended = self.next;
+        }
+        self.next - first
+    }
+
+    /// Whether a packet's sample is one of so many that ended last ([`OpenSamples::end_in_place`]).
+    pub(super) fn just_ended(&mut self, packet: &Pkt, next: usize, count: usize) -> bool {
+        (next - count..next).any(|place| self.ring.change_staged(place, |sample| sample.identity == packet.identity()) == Some(true))
+    }
+
+    /// Where the next packet is looked for.
+    pub(super) fn next(&self) -> usize {
+        self.next
+    }
+
+    /// The sample in this place has ended.
+    #[inline(always)]
+    fn note_end(&mut self, place: usize) {
+        if place == self.ended {
+            self.ended += 1;
+        }
     }
 
     /// Writes what became of a packet into its sample; `false` when that is not here any more.
     #[inline(always)]
     pub(super) fn end(&mut self, packet: &Pkt, fate: Fate) -> bool {
         let place = self.find(|sample| sample.open && sample.identity == packet.identity());
-        place.and_then(|place| self.ring.change_staged(place, |sample| sample.end(fate, packet))).is_some()
+        let Some(place) = place else { return false };
+        let ended = self.ring.change_staged(place, |sample| sample.end(fate, packet)).is_some();
+        self.note_end(place);
+        ended
     }
 
     /// The packet's end will not be seen from here: the ticket under which it is told then; 0 when its sample is gone.
@@ -69,7 +114,10 @@ impl OpenSamples {
             sample.open = false;
             sample.ticket
         };
-        place.and_then(|place| self.ring.change_staged(place, ticket)).unwrap_or(0)
+        let Some(place) = place else { return 0 };
+        let ticket = self.ring.change_staged(place, ticket).unwrap_or(0);
+        self.note_end(place);
+        ticket
     }
 
     /// The packet has not ended after all. Its sample is the newest under its identity: an older one may still be here, of
@@ -86,6 +134,7 @@ impl OpenSamples {
                 it
             });
             if reopened == Some(true) {
+                self.ended = self.ended.min(place);
                 return;
             }
         }
@@ -112,19 +161,20 @@ impl OpenSamples {
     /// Shows what has ended, up to the first that has not.
     #[inline(always)]
     pub(super) fn show_ended(&mut self) {
-        let mut count = 0;
-        while self.ring.change_staged(count, |sample| sample.open) == Some(false) {
-            count += 1;
-        }
-        if count > 0 {
-            self.show(count);
+        if self.ended > 0 {
+            if self.ended < self.ring.staged() {
+                self.find_more_ended();
+            }
+            self.show(self.ended);
         }
     }
 
-    /// The same, out of the way of the code that takes what comes in.
+    /// Those that ended before others in front of them.
     #[inline(never)]
-    pub(super) fn show_sent(&mut self) {
-        self.show_ended();
+    fn find_more_ended(&mut self) {
+        while self.ring.change_staged(self.ended, |sample| sample.open) == Some(false) {
+            self.ended += 1;
+        }
     }
 
     /// The clock ticks: what was there at the last tick is shown as it is.
@@ -132,6 +182,7 @@ impl OpenSamples {
         if self.old > 0 {
             self.show(self.old);
         }
+        self.find_more_ended();
         self.show_ended();
         self.old = self.ring.staged();
     }
@@ -140,6 +191,7 @@ impl OpenSamples {
     fn show(&mut self, count: usize) {
         self.next = self.next.saturating_sub(count);
         self.old = self.old.saturating_sub(count);
+        self.ended = self.ended.saturating_sub(count);
         self.ring.publish(count);
     }
 }

@@ -42,8 +42,10 @@ pub struct Sample {
     left: u16,
     /// Whether its end may still be written here.
     pub(super) open: bool,
+    /// Where its packet stood in its vector as it came in.
+    pub(super) place: u16,
     /// So that what follows begins a cache line.
-    _rest: [u8; 5],
+    _rest: [u8; 2],
     leaving: [u8; MOST_LEAVING],
     /// The packet's first bytes.
     pub header: [u8; MOST_HEADER],
@@ -67,7 +69,8 @@ impl Default for Sample {
             fate: None,
             left: 0,
             open: false,
-            _rest: [0; 5],
+            place: 0,
+            _rest: [0; 2],
             leaving: [0; MOST_LEAVING],
             header: [0; MOST_HEADER],
         }

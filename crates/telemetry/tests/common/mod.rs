@@ -126,6 +126,8 @@ impl Rig {
         for place in marked {
             Tap::<Plain>::fate(&mut self.sampler, &packets[place], Fate::Sent(to));
         }
+        // What went out is shown by then.
+        self.tick();
     }
 
     fn pass(&mut self, point: Point, interface: u32, packets: &[Pkt]) {
