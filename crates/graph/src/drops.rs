@@ -141,7 +141,7 @@ reasons! {
     MplsNotEnabled "mpls-not-enabled" Info "A labelled packet on an interface without MPLS, or to a group.";
     MplsBadStack "mpls-bad-stack" Warning "The label stack is cut off, has no bottom or is too deep.";
     MplsReservedLabel "mpls-reserved-label" Warning "The top label is a special one that may not be there or that this router does not speak.";
-    MplsRouterAlert "mpls-router-alert" Info "A labelled packet for the router's own attention, which nobody here pays.";
+    MplsRouterAlert "mpls-router-alert" Info "A router alert label at the bottom of the stack, where it may not be.";
     MplsUnknownLabel "mpls-unknown-label" Info "No entry has the packet's top label.";
     MplsNotBottom "mpls-not-bottom" Warning "The label that ends here has others below it.";
     PseudowireControlWord "pseudowire-control-word" Warning "What came out of the pseudowire does not begin with a control word, which both ends should use.";

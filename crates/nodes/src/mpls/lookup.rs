@@ -131,6 +131,8 @@ struct Top {
     word: u32,
     /// Bytes of entries before it, which are off already.
     off: usize,
+    /// Whether one of these is a router alert, which goes on with the packet as long as that has labels.
+    alert: bool,
 }
 
 impl Top {
@@ -152,7 +154,7 @@ impl Top {
 fn settle(tables: &Tables, packet: &mut Pkt) -> Verdict {
     packet.clear_flags(Flags::PLAIN_IP4);
     let Some(word) = top_of(packet) else { return Verdict::drop(DropReason::MplsBadStack) };
-    let mut top = Top { word, off: 0 };
+    let mut top = Top { word, off: 0, alert: false };
     loop {
         let label = top.word >> LABEL_SHIFT;
         if is_ordinary(label) {
@@ -165,11 +167,17 @@ fn settle(tables: &Tables, packet: &mut Pkt) -> Verdict {
             // penultimate hop took that off.
             Label::ENTROPY_INDICATOR => match below(packet, top) {
                 Some(entropy) if is_ordinary(entropy.word >> LABEL_SHIFT) => {
-                    top = Top { word: top.word & !BOTTOM | entropy.word & BOTTOM, off: entropy.off };
+                    top = Top { word: top.word & !BOTTOM | entropy.word & BOTTOM, ..entropy };
                     Payload::Either
                 }
                 _ => return Verdict::drop(DropReason::MplsBadStack),
             },
+            // RFC 3032 section 2.1: for a module of this router, of which there is none; the label beneath says where it goes. It is
+            // never the last one.
+            Label::ROUTER_ALERT if !top.is_bottom() => {
+                top.alert = true;
+                Payload::Either
+            }
             Label::ROUTER_ALERT => return Verdict::drop(DropReason::MplsRouterAlert),
             // RFC 3032: implicit null is never on the wire. RFC 7274: what is not assigned is dropped, and so is
             // what this router does not speak: channels, alerts, extensions.
@@ -183,11 +191,11 @@ fn settle(tables: &Tables, packet: &mut Pkt) -> Verdict {
         if top.ttl() <= 1 {
             return expired(packet);
         }
-        // RFC 4182: an explicit null may stand above other labels.
+        // RFC 4182: an explicit null may stand above other labels, as an alert does.
         let Some(next) = below(packet, top) else { return Verdict::drop(DropReason::MplsBadStack) };
         // An indicator has the time to live of the label above it.
         let own = if next.word >> LABEL_SHIFT == Label::ENTROPY_INDICATOR.0 { TTL } else { next.word & TTL };
-        top = Top { word: next.word & !TTL | own.min(top.word & TTL), off: next.off };
+        top = Top { word: next.word & !TTL | own.min(top.word & TTL), ..next };
     }
 }
 
@@ -195,7 +203,7 @@ fn settle(tables: &Tables, packet: &mut Pkt) -> Verdict {
 fn below(packet: &Pkt, top: Top) -> Option<Top> {
     let off = top.off + ENTRY;
     let word = packet.data().get(ETHERNET + off..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))?;
-    (!top.is_bottom()).then_some(Top { word, off })
+    (!top.is_bottom()).then_some(Top { word, off, alert: top.alert })
 }
 
 /// The top label is one of the table's, or of nobody's.
@@ -250,15 +258,32 @@ fn pass_on(packet: &mut Pkt, top: Top, entry: LabelEntry, number: u32, adjacency
         return Verdict::to(MPLS_GLEAN);
     }
     let gone = top.off + ENTRY;
-    let pushed = adjacency.labelled().map_or(0, Labelled::bytes);
+    let alerts = top.alert && (adjacency.labelled().is_some() || !top.is_bottom());
+    let pushed = adjacency.labelled().map_or(0, Labelled::bytes) + if alerts { ENTRY } else { 0 };
     let there = packet.total_len().saturating_sub(ETHERNET + gone);
     if there + pushed > end.mtu as usize {
         return too_long(packet, (end.mtu as usize).saturating_sub(pushed), gone);
     }
-    match adjacency.labelled() {
+    let verdict = match adjacency.labelled() {
         Some(labelled) => swap_stack(packet, top, labelled),
         None => pop(packet, top, entry, end),
+    };
+    match verdict {
+        Verdict::OUT if alerts => alert_again(packet, top),
+        verdict => verdict,
     }
+}
+
+/// Puts the router alert back on top of what leaves.
+#[cold]
+fn alert_again(packet: &mut Pkt, top: Top) -> Verdict {
+    let entry = Label::ROUTER_ALERT.0 << LABEL_SHIFT | u32::from(top.class()) << CLASS_SHIFT | u32::from(top.ttl() - 1);
+    let Some(frame) = packet.push_front(ENTRY).and_then(|frame| frame.first_chunk_mut::<SHORTEST>()) else {
+        return Verdict::drop(DropReason::FrameTooLong);
+    };
+    frame.copy_within(ENTRY.., 0);
+    frame[ETHERNET..].copy_from_slice(&entry.to_be_bytes());
+    Verdict::OUT
 }
 
 /// Longer than the link takes. `room` is what it takes of what lies behind the first `gone` bytes of labels.
@@ -442,7 +467,7 @@ fn last(packet: &Pkt, top: Top) -> Option<Top> {
     // RFC 6790 section 4.3: the egress takes an entropy label off with the label above it.
     let indicator = below(packet, top).filter(|indicator| indicator.word >> LABEL_SHIFT == Label::ENTROPY_INDICATOR.0)?;
     let entropy = below(packet, indicator).filter(|entropy| entropy.is_bottom())?;
-    Some(Top { word: top.word | BOTTOM, off: entropy.off })
+    Some(Top { word: top.word | BOTTOM, ..entropy })
 }
 
 /// What is under the last label is a frame of the pseudowire with this interface, or was about one.

@@ -242,10 +242,34 @@ fn special_labels_are_what_the_standard_says() {
         router.assert_dropped(&under(&frame, &[(label, 0, 64)]), DropReason::MplsReservedLabel);
         router.assert_dropped(&under(&frame, &[(label, 0, 64), (100, 0, 64)]), DropReason::MplsReservedLabel);
     }
-    router.assert_dropped(&under(&frame, &[(1, 0, 64), (100, 0, 64)]), DropReason::MplsRouterAlert);
+    router.assert_dropped(&under(&frame, &[(1, 0, 64)]), DropReason::MplsRouterAlert);
+    router.assert_dropped(&under(&frame, &[(100, 0, 64), (1, 0, 64)])[..20], DropReason::MplsBadStack);
     router.assert_dropped(&under(&frame, &[(16, 0, 64)]), DropReason::MplsUnknownLabel);
     router.assert_dropped(&under(&frame, &[(0xf_ffff, 0, 64)]), DropReason::MplsUnknownLabel);
     router.assert_dropped(&under(&frame, &[(108, 0, 64)]), DropReason::Blackhole);
+}
+
+/// RFC 3032 section 2.1: the label beneath says where the packet goes, and the alert is put back as long as there are labels.
+#[test]
+fn a_router_alert_goes_on_with_its_packet() {
+    let mut router = Router::with_labels(Setup::default());
+    let frame = udp(64, 0);
+    let alert = |class, ttl| (1, class, ttl);
+    router.assert_out(&under(&frame, &[alert(3, 50), (100, 2, 64)]), EAST, &[alert(2, 49), (200, 2, 49)], &frame[14..]);
+    router.assert_out(&under(&frame, &[alert(3, 64), (100, 2, 50)]), EAST, &[alert(2, 49), (200, 2, 49)], &frame[14..]);
+    // Popped with a label beneath, and with none, where no alert may stand.
+    router.assert_out(&under(&frame, &[alert(0, 50), (102, 0, 50), (30, 0, 60)]), EAST, &[alert(0, 49), (30, 0, 49)], &frame[14..]);
+    router.assert_out(&under(&frame, &[alert(0, 50), (102, 0, 50)]), EAST, &[], &packet(&frame, 49, 0));
+    // The path ends here.
+    router.assert_out(&under(&frame, &[alert(0, 50), (104, 0, 50)]), EAST, &[], &packet(&frame, 49, 0));
+    router.assert_out(&under(&frame, &[(0, 0, 60), alert(0, 50), (100, 0, 64)]), EAST, &[alert(0, 49), (200, 0, 49)], &frame[14..]);
+    router.assert_dropped(&under(&frame, &[alert(0, 50), (999, 0, 50)]), DropReason::MplsUnknownLabel);
+    // What fits without the alert only does not fit.
+    let longest = build::udp4(&through("192.168.9.9"), &vec![0x5a; 1500 - 28 - 4]);
+    router.assert_out(&under(&longest, &[(100, 0, 64)]), EAST, &[(200, 0, 63)], &longest[14..]);
+    let parts = router.send(WEST, &under(&longest, &[alert(0, 64), (100, 0, 64)]));
+    let alerted = parts.iter().filter(|(out, part)| *out == EAST && part[14..22] == stack(&[alert(0, 63), (200, 0, 63)]));
+    assert_eq!((parts.len(), alerted.count()), (2, 2), "cut, each part with the alert");
 }
 
 #[test]
