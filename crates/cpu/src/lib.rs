@@ -4,6 +4,7 @@
 //! * [`prefetch`], [`prefetch_write`]: hints that a line will be used soon; they can neither fault nor
 //!   change anything.
 //! * [`less_than`], [`equal`], [`soonest`], [`stretch`]: numbers compared several at once.
+//! * [`Lanes`]: sixteen octets in one register.
 //! * [`dispatch`]: runs a piece of work compiled for the best instruction set this machine has,
 //!   chosen once at start. The binary itself stays at the x86-64 baseline. [`apart`] does so in a function of its own.
 //! * [`pin_to`]: ties the calling thread to one core.
@@ -15,10 +16,12 @@
 #![deny(unsafe_code)]
 
 mod code;
+mod lane;
 mod large_pages;
 pub mod numa;
 
 pub use code::{AnyMachine, BetterMachine, Block, Code, CodedTask, ScrambleKeys, apart_coded, scramble};
+pub use lane::{Lane, Lanes};
 pub use large_pages::LargePages;
 
 use std::sync::OnceLock;

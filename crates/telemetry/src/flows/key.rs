@@ -8,6 +8,8 @@
 //! beforehand. Where a packet goes (its interface of departure and status) is no part of the hash, so that it is known
 //! where the packet comes in; flows that differ in nothing else, of which there are a few at most, share a bucket.
 
+use weir_cpu::{Lane, Lanes};
+
 use super::index::TAGGED;
 use crate::random::Random;
 
@@ -302,11 +304,51 @@ impl Secret {
         Begun { s, t, rest }
     }
 
+    /// The same for a processor with [`Lanes`].
+    #[inline(always)]
+    pub(crate) fn begin_wide(&self, lanes: Lanes, Rest(rest): Rest) -> BegunWide {
+        let [s, t, .., u, v] = self.0;
+        BegunWide {
+            lanes,
+            rest: lanes.of([rest as u64, (rest >> 64) as u64]),
+            keys: [lanes.of([s, t]), lanes.of([u, v])],
+            tagged: lanes.of([TAGGED, 0]),
+        }
+    }
+
     /// 64 bits, which depend on all but where the packet goes.
     #[inline(always)]
     pub(crate) fn hash(&self, short: &Short) -> u64 {
         let [first, second, interfaces, tags] = short.0;
-        self.begin(self.rest(interfaces, tags)).hash([first & !STATUS, second])
+        let (rest, own) = (self.rest(interfaces, tags), [first & !STATUS, second]);
+        match Lanes::new() {
+            Some(lanes) => self.begin_wide(lanes, rest).hash(lanes.of(own)),
+            None => self.begin(rest).hash(own),
+        }
+    }
+
+    /// As on a processor without [`Lanes`].
+    #[cfg(test)]
+    fn plain_hash(&self, Short([first, second, interfaces, tags]): &Short) -> u64 {
+        self.begin(self.rest(*interfaces, *tags)).hash([first & !STATUS, *second])
+    }
+}
+
+/// What keys share in their hash where rounds of AES do what products do elsewhere: two of them, under secret keys.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BegunWide {
+    lanes: Lanes,
+    rest: Lane,
+    keys: [Lane; 2],
+    tagged: Lane,
+}
+
+impl BegunWide {
+    /// The hash, from the first two words; without a status.
+    #[inline(always)]
+    pub(crate) fn hash(self, own: Lane) -> u64 {
+        let BegunWide { lanes, rest, keys: [one, other], tagged } = self;
+        lanes.low(lanes.or(lanes.round(lanes.round(lanes.xor(own, rest), one), other), tagged))
     }
 }
 
@@ -382,13 +424,16 @@ mod tests {
     #[test]
     fn a_bit_changes_half_of_the_hash() {
         let secret = Secret::new(&mut Random::new(7));
-        let base = (secret.hash(&Short::default()), secret.digest(&Addresses::default()));
+        let hashes = |words| [secret.hash(&Short(words)), secret.plain_hash(&Short(words))];
+        let base = (hashes([0; 4]), secret.digest(&Addresses::default()));
         for (word, bit) in (0..4).flat_map(|word| (0..64).map(move |bit| (word, bit))) {
             let mut words = [0; 4];
             words[word] = 1 << bit;
-            let changed = (secret.hash(&Short(words)) ^ base.0).count_ones();
             let is_fate = word == 0 && STATUS >> bit & 1 != 0 || word == 2 && OUTPUT >> bit & 1 != 0;
-            assert!(if is_fate { changed == 0 } else { (8..57).contains(&changed) }, "{word} {bit}: {changed}");
+            for (hash, base) in hashes(words).into_iter().zip(base.0) {
+                let changed = (hash ^ base).count_ones();
+                assert!(if is_fate { changed == 0 } else { (8..57).contains(&changed) }, "{word} {bit}: {changed}");
+            }
             let changed = (secret.digest(&words) ^ base.1).count_ones();
             assert!((8..57).contains(&changed), "{word} {bit}: {changed}");
         }
@@ -397,12 +442,17 @@ mod tests {
     /// 100,000 keys that differ in few bits fall evenly on 4096 buckets, and on as many tags, under each of several secrets.
     #[test]
     fn the_hash_spreads() {
+        spreads(Secret::hash);
+        spreads(Secret::plain_hash);
+    }
+
+    fn spreads(hash_of: fn(&Secret, &Short) -> u64) {
         for seed in 1..9 {
             let secret = Secret::new(&mut Random::new(seed));
             let (mut buckets, mut tags) = (vec![0_u32; 4096], vec![0_u32; 4096]);
             for flow in 0..100_000_u64 {
                 let parts = Parts { kind: Kind::Ip4, destination_port: flow as u16, input: (flow >> 16) as u32, ..Parts::default() };
-                let hash = secret.hash(&Key::new(&parts).split(&secret).0);
+                let hash = hash_of(&secret, &Key::new(&parts).split(&secret).0);
                 buckets[(hash >> 16) as usize & 4095] += 1;
                 tags[(hash >> 51) as usize & 4095] += 1;
             }

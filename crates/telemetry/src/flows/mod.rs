@@ -29,7 +29,7 @@ pub(crate) use key::Fate;
 pub use key::{Addresses, Key};
 pub use record::{EndReason, Facts, FlowRecord, Observation, Reading};
 pub(crate) use record::{Share, Slip};
-pub(crate) use selection::Sight;
 pub use selection::{Beside, Selection};
+pub(crate) use selection::{Read, Sight};
 pub(crate) use table::{AGAIN, GROUP, LAG, Plain};
 pub use table::{Counts, Records, Settings, Table, VECTOR};

@@ -7,7 +7,9 @@
 //!
 //! A record set without any field of IP looks at frames only: all of them are L2 flows.
 
-use super::key::{Addresses, Begun, Kind, PROTOCOL_AT, Parts, Secret, Short, TOS_AT, ground};
+use weir_cpu::{Lane, Lanes};
+
+use super::key::{Addresses, Begun, BegunWide, Kind, PROTOCOL_AT, Parts, Secret, Short, TOS_AT, ground};
 use super::observe;
 use super::record::{FACTS, MPLS, Reading, Share, Slip, WIDE, marks_of, sizes_of};
 use super::{Facts, Key, Observation};
@@ -169,11 +171,15 @@ pub(crate) struct Glass {
     begun: Begun,
 }
 
-impl Glass {
-    /// Reads a frame of plain IPv4, the usual one, and gives its hash; what is not 0 with it says that it is another one: then nothing
-    /// was written that matters.
+/// Reads frames of plain IPv4, the usual ones.
+pub(crate) trait Read: Copy {
+    /// Gives the frame's hash; 1 with it says that it is another one, and that nothing was written that matters, else 0.
+    fn read(self, frame: &[u8], to: &mut Slip) -> (u32, u64);
+}
+
+impl Read for Glass {
     #[inline(always)]
-    pub(crate) fn read(self, frame: &[u8], to: &mut Slip) -> (u32, u64) {
+    fn read(self, frame: &[u8], to: &mut Slip) -> (u32, u64) {
         let Some(head) = frame.first_chunk::<SHORT>() else { return (1, 0) };
         // Type, version, type of service; TTL, protocol, checksum, source; fragment word.
         let (kind, own, fragment) = (half(head, 12), quad(head, 22), u32::from(pair(head, 20)));
@@ -185,7 +191,54 @@ impl Glass {
         // Whole, TCP or UDP, with all of the header that is looked at.
         let odd = (kind ^ self.plain4) << 8 | fragment & 0xff3f | u32::from(length < LEAST) | flags & NEITHER;
         // From what is in registers: the words in memory would be read at once before they are there.
-        (odd, self.begun.hash(key))
+        (u32::from(odd != 0), self.begun.hash(key))
+    }
+}
+
+/// The same for a processor with [`Lanes`]: all masks are in registers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WideGlass {
+    lanes: Lanes,
+    /// Of the sixteen octets from the type on: those of plain packets, and what is looked at there.
+    plain: [Lane; 2],
+    /// Of these, the order in which length, TTL and fragments stand in a [`Slip`]; the sign of lengths; and the least length.
+    sizes: [Lane; 3],
+    /// Of the octets from the TTL on, with the type of service in place of half the checksum: what tells flows apart, and the ground.
+    own: [Lane; 2],
+    begun: BegunWide,
+}
+
+impl WideGlass {
+    fn new(lanes: Lanes, glass: &Glass, begun: BegunWide) -> WideGlass {
+        let Glass { plain4, tos, own: [first, second], ground, .. } = *glass;
+        // What nothing begins with where IP is not looked for.
+        let impossible = if plain4 == u32::MAX { u64::MAX } else { u64::from(plain4) };
+        let order = [5, 4, 10, 0x80, 0x80, 0x80, 8, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80];
+        WideGlass {
+            lanes,
+            plain: [lanes.of([impossible, 0]), lanes.of([0x00ff_ffff, 0xff3f])],
+            sizes: [lanes.load(&order), lanes.of([sizes_of(0, 0).into(), 0]), lanes.of([LEAST.into(), 0])],
+            own: [lanes.of([first | u64::from(tos), second]), lanes.of([ground, 0])],
+            begun,
+        }
+    }
+}
+
+impl Read for WideGlass {
+    #[inline(always)]
+    fn read(self, frame: &[u8], to: &mut Slip) -> (u32, u64) {
+        let Some(head) = frame.first_chunk::<SHORT>() else { return (1, 0) };
+        let WideGlass { lanes, plain: [plain, looked_at], sizes: [order, sign, least], own: [mask, ground], begun } = self;
+        let begin = lanes.load(sixteen(head, 12));
+        let key = lanes.or(lanes.and(lanes.with_octet_3(lanes.load(sixteen(head, 22)), head[15]), mask), ground);
+        to.key = lanes.words(key);
+        let flags = FLAGS[usize::from(head[23])];
+        let sizes = lanes.shuffle(begin, order);
+        let marked = lanes.with_octets_4(lanes.xor(sizes, sign), pair(head, 46) & flags as u16);
+        let both = lanes.low(marked);
+        (to.sizes, to.marks) = (both as u32, (both >> 32) as u32);
+        let odd = lanes.or(lanes.xor(lanes.and(begin, looked_at), plain), lanes.more(least, sizes));
+        (u32::from(!lanes.is_zero(odd)) | (flags & NEITHER) >> NEITHER.trailing_zeros(), begun.hash(key))
     }
 }
 
@@ -214,6 +267,12 @@ impl<'a> Sight<'a> {
     pub(crate) fn glass(&self) -> Glass {
         let Selection { plain4, own, tos, ground, .. } = *self.selection;
         Glass { plain4, tos, own, ground: ground | Kind::Ip4 as u64, begun: self.secret.begin(self.share.rest) }
+    }
+
+    /// The same for a processor with [`Lanes`].
+    #[inline(always)]
+    pub(crate) fn wide_glass(&self, lanes: Lanes) -> WideGlass {
+        WideGlass::new(lanes, &self.glass(), self.secret.begin_wide(lanes, self.share.rest))
     }
 
     /// Reads any other frame; `None` for what the long way is for.
@@ -263,6 +322,12 @@ const NEITHER: u32 = 1 << 16;
 /// An IPv4 packet without options that is shorter may lack flags of TCP.
 const LEAST: u16 = 34;
 
+/// Sixteen octets as they are on the wire.
+#[inline(always)]
+fn sixteen(head: &[u8; SHORT], at: usize) -> &[u8; 16] {
+    head.get(at..).and_then(|rest| rest.first_chunk()).unwrap_or(&[0; 16])
+}
+
 #[inline(always)]
 fn word<const N: usize>(head: &[u8; N], at: usize) -> u16 {
     pair(head, at).swap_bytes()
@@ -298,7 +363,16 @@ mod tests {
     fn read(selection: &Selection, secret: &Secret, input: u32, frame: &[u8]) -> Option<(Reading, Addresses, Beside)> {
         let (mut slip, mut reading, mut addresses, mut beside) = Default::default();
         let sight = Sight::new(selection, secret, input);
-        let (odd, hash) = sight.glass().read(frame, &mut slip);
+        let (odd, hash) = match Lanes::new() {
+            Some(lanes) => {
+                let wide = sight.wide_glass(lanes).read(frame, &mut slip);
+                let mut same = Slip::default();
+                let (odd, _) = sight.glass().read(frame, &mut same);
+                assert_eq!((wide.0 != 0, wide.0 != 0 || slip == same), (odd != 0, true), "{frame:02x?}");
+                wide
+            }
+            None => sight.glass().read(frame, &mut slip),
+        };
         let plain = if odd == 0 {
             reading = sight.share.reading(&slip, Fate::default(), hash);
             true

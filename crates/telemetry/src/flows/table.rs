@@ -456,6 +456,8 @@ impl<F: FnMut(usize) -> Facts> Task for CountPlain<'_, F> {
                 // In a loop of its own: so short that the processor has many packets under way, each of which waits for its loads.
                 let (view, hashes) = (table.index.view(), &hashes[from..]);
                 hashes.iter().zip(&mut near).for_each(|(hash, place)| *place = view.likely(*hash));
+                // All of them at once: even what the second cache holds is waited for by those that count one after the other.
+                near.iter().for_each(|place| table.index.fetch_record(*place));
                 octets += block.count(table, (&slips[from..], &fates[from..], hashes, &near), from, BLOCK);
             }
         }

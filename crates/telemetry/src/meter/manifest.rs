@@ -10,11 +10,11 @@
 //! goes on, so that the record tells the truth about it.
 
 use weir_buf::{Flags, Pkt};
-use weir_cpu::Task;
+use weir_cpu::{Lanes, Task};
 use weir_graph::DropReason;
 
 use crate::flows::key::Secret;
-use crate::flows::{AGAIN, Addresses, Beside, Facts, Fate, GROUP, LAG, Plain, Reading, Selection, Share, Sight, Slip, Table, VECTOR};
+use crate::flows::{AGAIN, Addresses, Beside, Facts, Fate, GROUP, LAG, Plain, Read, Reading, Selection, Share, Sight, Slip, Table, VECTOR};
 use crate::forwarding_status::{FOR_US, FORWARDED, INCOMPLETE_ADJACENCY, forwarding_status};
 
 /// Readings that may wait for their packets.
@@ -139,10 +139,16 @@ impl Manifest {
         self.make_room(packets.len());
         let (from, far) = (self.count, table.filter(|table| table.is_far()));
         self.fates[from..from + packets.len()].fill(Fate::default());
-        let share = match far {
-            Some(_) => weir_cpu::dispatch(Taking::<true> { manifest: self, selection, interface, packets, table: far }),
-            None => weir_cpu::dispatch(Taking::<false> { manifest: self, selection, interface, packets, table: None }),
-        };
+        let secret = self.secret;
+        let sight = Sight::new(selection, &secret, interface);
+        let share = sight.share;
+        let taking = Taking { manifest: self, sight, subject: (selection, &secret, interface), packets };
+        match (far, Lanes::new()) {
+            (Some(table), Some(lanes)) => weir_cpu::dispatch(Far { taking, glass: sight.wide_glass(lanes), table }),
+            (None, Some(lanes)) => weir_cpu::dispatch(Near { taking, glass: sight.wide_glass(lanes) }),
+            (Some(table), None) => weir_cpu::dispatch(Far { taking, glass: sight.glass(), table }),
+            (None, None) => weir_cpu::dispatch(Near { taking, glass: sight.glass() }),
+        }
         self.count += packets.len();
         let (output, status) = selection.masks_of_fate();
         self.close_run(Lens { share, output, status, far: far.is_some() });
@@ -524,27 +530,76 @@ fn leave_in_order(slips: &mut [Slip], packets: &[Pkt]) -> usize {
     same
 }
 
-/// Reading a vector, compiled for each instruction set level; `FAR` when buckets and records are asked for early.
-struct Taking<'a, const FAR: bool> {
+/// Reading a vector.
+struct Taking<'a> {
     manifest: &'a mut Manifest,
-    selection: &'a Selection,
-    interface: u32,
+    sight: Sight<'a>,
+    subject: (&'a Selection, &'a Secret, u32),
     packets: &'a [Pkt],
-    table: Option<&'a Table>,
 }
 
-impl<const FAR: bool> Task for Taking<'_, FAR> {
-    type Output = Share;
+/// By a table that is near: nothing is asked for early.
+struct Near<'a, G> {
+    taking: Taking<'a>,
+    glass: G,
+}
+
+impl<G: Read> Task for Near<'_, G> {
+    type Output = ();
 
     #[inline(always)]
-    fn run(self) -> Share {
-        let Taking { manifest, selection, interface, packets, table } = self;
-        let Manifest { slips, hashes, places, beside, others, odd, secret, count, .. } = manifest;
-        let sight = Sight::new(selection, secret, interface);
-        let (glass, is_vast) = (sight.glass(), table.is_some_and(Table::is_vast));
+    fn run(self) {
+        self.taking.all(self.glass, |_, _, _| ());
+    }
+}
+
+/// By one that is far: buckets are asked for as packets are read, and later looked into, which tells the records to ask for.
+struct Far<'a, G> {
+    taking: Taking<'a>,
+    glass: G,
+    table: &'a Table,
+}
+
+impl<G: Read> Task for Far<'_, G> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Far { taking, glass, table } = self;
+        let (from, end) = (taking.manifest.count, taking.manifest.count + taking.packets.len());
+        // Theirs alone meanwhile.
+        let mut all = std::mem::take(&mut taking.manifest.places);
+        let places = &mut all[from..end];
+        let is_vast = table.is_vast();
+        let look = |slips: &[Slip], hashes: &[u64], places: &mut [u32], first: usize| {
+            let some = first..(first + GROUP).min(places.len());
+            table.guess_far(&hashes[some.clone()], &mut places[some], |number| slips[first + number].is_wide());
+        };
+        let manifest = taking.all(glass, |slips, hashes, first| {
+            table.fetch(&hashes[first..(first + GROUP).min(hashes.len())]);
+            if is_vast && let Some(before) = first.checked_sub(AGAIN) {
+                table.fetch(&hashes[before..before + GROUP]);
+            }
+            if let Some(early) = first.checked_sub(LAG) {
+                look(slips, hashes, places, early);
+            }
+        });
+        let late = places.len().next_multiple_of(GROUP).saturating_sub(LAG);
+        for first in (late..places.len()).step_by(GROUP) {
+            look(&manifest.slips[from..end], &manifest.hashes[from..end], places, first);
+        }
+        manifest.places = all;
+    }
+}
+
+impl<'a> Taking<'a> {
+    /// Reads all packets, a group at a time; `read` is told of each group that was.
+    #[inline(always)]
+    fn all(self, glass: impl Read, mut read: impl FnMut(&[Slip], &[u64], usize)) -> &'a mut Manifest {
+        let Taking { manifest, sight, subject, packets } = self;
+        let Manifest { slips, hashes, beside, others, odd, count, .. } = &mut *manifest;
         let (from, end) = (*count, *count + packets.len());
-        let (slips, beside) = (&mut slips[from..end], &mut beside[from..end]);
-        let (hashes, places) = (&mut hashes[from..end], &mut places[from..end]);
+        let (slips, beside, hashes) = (&mut slips[from..end], &mut beside[from..end], &mut hashes[from..end]);
         packets.iter().take(GROUP).for_each(Pkt::prefetch);
         let all = packets;
         for (first, packets) in (0..).step_by(GROUP).zip(packets.chunks(GROUP)) {
@@ -555,35 +610,20 @@ impl<const FAR: bool> Task for Taking<'_, FAR> {
                 let odd;
                 (odd, *hash) = glass.read(packet.data(), slip);
                 slip.packet = packet.identity();
-                strange |= u32::from(odd != 0) << number;
+                strange |= odd << number;
             }
             while strange != 0 {
                 let place = first + strange.trailing_zeros() as usize;
                 strange &= strange - 1;
                 let (to, packet) = ((&mut slips[place], &mut *others, &mut *odd), &packets[place - first]);
-                hashes[place] = read_other(sight, (selection, secret, interface), packet, from + place, to);
+                hashes[place] = read_other(sight, subject, packet, from + place, to);
             }
             if sight.wants_facts() {
                 packets.iter().zip(&mut beside[first..]).for_each(|(packet, beside)| *beside = Beside::of(packet.data()));
             }
-            let Some(table) = table.filter(|_| FAR) else { continue };
-            table.fetch(&hashes[first..first + packets.len()]);
-            if is_vast && let Some(before) = first.checked_sub(AGAIN) {
-                table.fetch(&hashes[before..before + GROUP]);
-            }
-            if let Some(early) = first.checked_sub(LAG) {
-                let some = early..early + GROUP;
-                table.guess_far(&hashes[some.clone()], &mut places[some], |number| slips[early + number].is_wide());
-            }
+            read(slips, hashes, first);
         }
-        if let Some(table) = table.filter(|_| FAR) {
-            let late = packets.len().next_multiple_of(GROUP).saturating_sub(LAG);
-            for (first, places) in (late..).step_by(GROUP).zip(places[late..].chunks_mut(GROUP)) {
-                let some = first..first + places.len();
-                table.guess_far(&hashes[some], places, |number| slips[first + number].is_wide());
-            }
-        }
-        sight.share
+        manifest
     }
 }
 
