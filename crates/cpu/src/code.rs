@@ -4,7 +4,9 @@
 //! it: the same function is compiled for both levels. So the code is handed a value whose type says it. That of the better
 //! instructions is made here only, after they were found: whoever has one may use them.
 
-use crate::{Level, Task, level};
+#[cfg(target_arch = "x86_64")]
+use crate::Lanes;
+use crate::Task;
 
 /// What code was compiled for.
 pub trait Code: Copy + Sealed {
@@ -29,7 +31,7 @@ pub struct AnyMachine;
 /// Compiled for [`Level::V3`].
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
-pub struct BetterMachine(());
+pub struct BetterMachine(Lanes);
 
 impl Sealed for AnyMachine {}
 #[cfg(target_arch = "x86_64")]
@@ -51,20 +53,10 @@ impl Code for AnyMachine {
 impl Code for BetterMachine {
     #[inline(always)]
     fn scramble(self, block: Block, of_it: Block, keys: &ScrambleKeys) -> Block {
-        use core::arch::x86_64::{
-            __m128i, _mm_aesenc_si128, _mm_and_si128, _mm_loadu_si128, _mm_set_epi64x, _mm_storeu_si128, _mm_xor_si128,
-        };
-        #[expect(unsafe_code, reason = "instructions that not every machine has, and stores by address")]
-        // SAFETY: this value says that the machine has AES; the sixteen bytes that are written are those of `scrambled`, those
-        // that are read are those of the keys.
-        unsafe {
-            let key = |place: usize| _mm_loadu_si128(keys[place].as_ptr().cast::<__m128i>());
-            let vector = |[low, high]: Block| _mm_set_epi64x(high.cast_signed(), low.cast_signed());
-            let block = _mm_xor_si128(_mm_and_si128(vector(block), vector(of_it)), key(0));
-            let mut scrambled = [0; 2];
-            _mm_storeu_si128(scrambled.as_mut_ptr().cast(), _mm_aesenc_si128(_mm_aesenc_si128(block, key(1)), key(2)));
-            scrambled
-        }
+        let BetterMachine(lanes) = self;
+        let [first, second, third] = keys.map(|key| lanes.of(key));
+        let block = lanes.xor(lanes.and(lanes.of(block), lanes.of(of_it)), first);
+        lanes.words(lanes.round(lanes.round(block, second), third))
     }
 
     #[inline(always)]
@@ -87,18 +79,18 @@ impl Code for BetterMachine {
 #[must_use]
 pub fn scramble(block: Block, of_it: Block, keys: &ScrambleKeys) -> Block {
     #[cfg(target_arch = "x86_64")]
-    if level() == Level::V3 {
+    if let Some(lanes) = Lanes::new() {
         #[expect(unsafe_code, reason = "calling a function with more target features than the caller")]
-        // SAFETY: `level()` returns V3 only after every feature that `scramble_v3` enables was detected.
-        return unsafe { scramble_v3(block, of_it, keys) };
+        // SAFETY: there are `Lanes` only after every feature that `scramble_v3` enables was detected.
+        return unsafe { scramble_v3(lanes, block, of_it, keys) };
     }
     scramble_anywhere([block[0] & of_it[0], block[1] & of_it[1]], keys)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,avx2")]
-fn scramble_v3(block: Block, of_it: Block, keys: &ScrambleKeys) -> Block {
-    BetterMachine(()).scramble(block, of_it, keys)
+fn scramble_v3(lanes: Lanes, block: Block, of_it: Block, keys: &ScrambleKeys) -> Block {
+    BetterMachine(lanes).scramble(block, of_it, keys)
 }
 
 /// Each of the two steps can be undone by who knows what the other word became, so that nothing is lost.
@@ -125,10 +117,10 @@ pub trait CodedTask {
 #[inline(always)]
 pub fn apart_coded<T: CodedTask>(task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
-    if level() == Level::V3 {
+    if let Some(lanes) = Lanes::new() {
         #[expect(unsafe_code, reason = "calling a function with more target features than the caller")]
-        // SAFETY: `level()` returns V3 only after every feature that `apart_v3` enables was detected.
-        return unsafe { crate::apart_v3(Coded { task, code: BetterMachine(()) }) };
+        // SAFETY: there are `Lanes` only after every feature that `apart_v3` enables was detected.
+        return unsafe { crate::apart_v3(Coded { task, code: BetterMachine(lanes) }) };
     }
     crate::apart_baseline(Coded { task, code: AnyMachine })
 }
