@@ -3,7 +3,7 @@
 //! * [`tsc`] and [`tsc_hz`]: the clock everything on the hot side is measured in.
 //! * [`prefetch`], [`prefetch_write`]: hints that a line will be used soon; they can neither fault nor
 //!   change anything.
-//! * [`less_than`], [`equal`], [`soonest`], [`stretch`]: numbers compared several at once.
+//! * [`less_than`], [`count_less`], [`equal`], [`soonest`], [`stretch`]: numbers compared several at once.
 //! * [`Lanes`]: sixteen octets in one register.
 //! * [`dispatch`]: runs a piece of work compiled for the best instruction set this machine has,
 //!   chosen once at start. The binary itself stays at the x86-64 baseline. [`apart`] does so in a function of its own.
@@ -112,19 +112,24 @@ pub fn less_than(words: &[AtomicU32; 16], than: i32) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{__m128i, _mm_cmpgt_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set1_epi32};
-        let four = |at: usize| {
-            let (place, read): (*const AtomicU32, __m128i);
-            place = words.as_ptr().wrapping_add(at);
-            #[expect(unsafe_code, reason = "there are no atomic loads of several words; a plain load of what others write is not defined")]
-            // SAFETY: the sixteen bytes from `place` on lie within `words`, since `at` is 0, 4, 8 or 12. On x86-64 such a
-            // load reads each aligned word of it in one piece, as four relaxed loads would; it writes nothing.
-            unsafe {
-                core::arch::asm!("movups {read}, [{place}]", read = lateout(xmm_reg) read, place = in(reg) place,
-                    options(pure, readonly, nostack, preserves_flags));
-            }
-            read
-        };
-        let (one, two, three, last) = (four(0), four(4), four(8), four(12));
+        let (one, two, three, last): (__m128i, __m128i, __m128i, __m128i);
+        #[expect(unsafe_code, reason = "there are no atomic loads of several words; a plain load of what others write is not defined")]
+        // SAFETY: the 64 bytes from the first word on are those of `words`. On x86-64 such a load reads each aligned word of it
+        // in one piece, as four relaxed loads would; it writes nothing.
+        unsafe {
+            core::arch::asm!(
+                "movups {one}, [{words}]",
+                "movups {two}, [{words} + 16]",
+                "movups {three}, [{words} + 32]",
+                "movups {last}, [{words} + 48]",
+                words = in(reg) words.as_ptr(),
+                one = out(xmm_reg) one,
+                two = out(xmm_reg) two,
+                three = out(xmm_reg) three,
+                last = out(xmm_reg) last,
+                options(pure, readonly, nostack, preserves_flags)
+            );
+        }
         #[expect(unsafe_code, reason = "arithmetic that every x86-64 has, but stable Rust calls unsafe in older versions only")]
         // SAFETY: SSE2 is part of x86-64; these instructions work on registers.
         unsafe {
@@ -136,6 +141,43 @@ pub fn less_than(words: &[AtomicU32; 16], than: i32) -> u32 {
     }
     #[cfg(not(target_arch = "x86_64"))]
     words.iter().enumerate().fold(0, |bits, (n, word)| bits | u32::from(word.load(Ordering::Relaxed).cast_signed() < than) << n)
+}
+
+/// How many of sixteen words, which are in ascending order, are less than `than`, all taken as signed numbers. Read as by
+/// [`less_than`].
+#[inline(always)]
+#[must_use]
+pub fn count_less(words: &[AtomicU32; 16], than: i32) -> u32 {
+    // Whoever is in a loop of packets has looked for the level long since.
+    #[cfg(target_arch = "x86_64")]
+    if LEVEL.load(Ordering::Relaxed) == V3 {
+        let found: u32;
+        #[expect(unsafe_code, reason = "as in `less_than`; compared where they are read, words take half the instructions")]
+        // SAFETY: the 64 bytes from the first word on are those of `words`, read as in `less_than`. AVX2 is part of V3.
+        unsafe {
+            core::arch::asm!(
+                "vmovd {than}, {number:e}",
+                "vpbroadcastd {than}, {than}",
+                "vpcmpgtd {one}, {than}, [{words}]",
+                "vpcmpgtd {two}, {than}, [{words} + 16]",
+                "vpackssdw {one}, {one}, {two}",
+                "vpcmpgtd {two}, {than}, [{words} + 32]",
+                "vpcmpgtd {than}, {than}, [{words} + 48]",
+                "vpackssdw {two}, {two}, {than}",
+                "vpacksswb {one}, {one}, {two}",
+                "vpmovmskb {found:e}, {one}",
+                words = in(reg) words.as_ptr(),
+                number = in(reg) than,
+                than = out(xmm_reg) _,
+                one = out(xmm_reg) _,
+                two = out(xmm_reg) _,
+                found = lateout(reg) found,
+                options(pure, readonly, nostack, preserves_flags)
+            );
+        }
+        return found.count_ones();
+    }
+    less_than(words, than).trailing_ones()
 }
 
 /// Which of sixteen words equal `wanted`: a bit for each, that of the first one lowest.
@@ -276,13 +318,14 @@ impl Level {
 
 /// 0: not looked yet, 1: baseline, 2: v3.
 static LEVEL: AtomicU8 = AtomicU8::new(0);
+const V3: u8 = 2;
 
 /// The level in use. `WEIR_CPU=baseline` in the environment keeps to the baseline.
 #[inline]
 #[must_use]
 pub fn level() -> Level {
     match LEVEL.load(Ordering::Relaxed) {
-        2 => Level::V3,
+        V3 => Level::V3,
         1 => Level::Baseline,
         _ => detect(),
     }
@@ -292,7 +335,7 @@ pub fn level() -> Level {
 fn detect() -> Level {
     let forced = std::env::var_os("WEIR_CPU").is_some_and(|value| value == "baseline");
     let level = if !forced && has_v3() { Level::V3 } else { Level::Baseline };
-    LEVEL.store(if level == Level::V3 { 2 } else { 1 }, Ordering::Relaxed);
+    LEVEL.store(if level == Level::V3 { V3 } else { 1 }, Ordering::Relaxed);
     level
 }
 
@@ -477,9 +520,12 @@ mod tests {
     fn words_are_compared_as_signed_numbers() {
         let words: [AtomicU32; 16] =
             std::array::from_fn(|n| AtomicU32::new(if n < 2 { i32::MIN.cast_unsigned() + n as u32 } else { 10 * n as u32 }));
+        // With the instructions of this machine.
+        let _ = level();
         for than in [i32::MIN, i32::MIN + 1, -1, 0, 20, 21, 70, 150, 151, i32::MAX] {
             let bits = words.iter().rev().fold(0, |bits, word| bits << 1 | u32::from(word.load(Ordering::Relaxed).cast_signed() < than));
             assert_eq!(less_than(&words, than), bits, "{than}");
+            assert_eq!([count_less(&words, than), bits.trailing_ones()], [bits.count_ones(); 2], "{than}");
         }
     }
 

@@ -3,8 +3,11 @@
 //! Bit 31 tells a node from a leaf. A leaf is the group alone, and zero is the leaf that says: no route.
 //! A node is named by the unit of memory that it begins at (see `arena.rs`). Bit 30 tells a node that is
 //! coded from a plain block of 256 slots; bit 29 then tells the two codes apart: dense (`dense.rs`) and
-//! ranges (`range.rs`), where bit 26 says whether there is an index, and bit 27 whether lines hold marks; with bit 28
-//! it is a fork (`fork.rs`). Of a dense node (words, halves or bytes) bits 26 and 27 say what a run takes.
+//! ranges (`range.rs`) with bit 28, where bit 26 says whether there is an index, and bit 27 whether lines hold marks;
+//! without bit 28 it is a fork (`fork.rs`). Of a dense node (words, halves or bytes) bits 26 and 27 say what a run takes.
+//! So no entry is greater than one of a node with marks, which is what most addresses of a full IPv6 table lead to.
+
+use crate::arena::UNIT_WORDS;
 
 /// Bits of a group number; the other nine of a word are the place of a route in its node (`rib.rs`).
 pub(crate) const GROUP_BITS: u32 = 23;
@@ -16,10 +19,12 @@ pub const MAX_GROUP: u32 = GROUP_MASK;
 const NODE: u32 = 1 << 31;
 const CODED: u32 = 1 << 30;
 const RANGES: u32 = 1 << 29;
-const FORK: u32 = 1 << 28;
+const SEARCHED: u32 = 1 << 28;
 const MARKS: u32 = 1 << 27;
 const KIND_SHIFT: u32 = 26;
 const UNIT_MASK: u32 = (1 << KIND_SHIFT) - 1;
+/// What a node of ranges with marks has above its index bit.
+const MARKED: u32 = NODE | CODED | RANGES | SEARCHED | MARKS;
 
 /// What a slot holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,12 +50,12 @@ impl Entry {
     #[inline(always)]
     pub(crate) fn ranges(unit: u32, indexed: bool, marks: bool) -> Entry {
         let marks = if marks { MARKS } else { 0 };
-        Entry(NODE | CODED | RANGES | marks | u32::from(indexed) << KIND_SHIFT | unit & UNIT_MASK)
+        Entry(NODE | CODED | RANGES | SEARCHED | marks | u32::from(indexed) << KIND_SHIFT | unit & UNIT_MASK)
     }
 
     /// A fork.
     pub(crate) fn fork(unit: u32) -> Entry {
-        Entry(NODE | CODED | RANGES | FORK | unit & UNIT_MASK)
+        Entry(NODE | CODED | RANGES | unit & UNIT_MASK)
     }
 
     #[inline(always)]
@@ -67,26 +72,39 @@ impl Entry {
     /// Of a node: whether it is one of ranges.
     #[inline(always)]
     pub(crate) fn is_ranges(self) -> bool {
-        self.0 & (NODE | CODED | RANGES | FORK) == NODE | CODED | RANGES
+        self.0 >= NODE | CODED | RANGES | SEARCHED
     }
 
     /// Of a node: whether it is a fork.
     #[inline(always)]
     pub(crate) fn is_fork(self) -> bool {
-        self.0 & (NODE | CODED | RANGES | FORK) == NODE | CODED | RANGES | FORK
+        self.0 & (NODE | CODED | RANGES | SEARCHED) == NODE | CODED | RANGES
     }
 
     /// Whether it is a node of ranges whose lines hold marks.
     #[inline(always)]
     pub(crate) fn has_marks(self) -> bool {
-        self.0 & (NODE | CODED | RANGES | FORK | MARKS) == NODE | CODED | RANGES | MARKS
+        self.0 >= MARKED
     }
 
-    /// Of a node of ranges with marks, and of a fork: what a key has in the place of a group. Else 0.
+    /// Of a node of ranges with marks, and of a fork: what a key has in the place of a group. Of one without: 0.
     #[inline(always)]
     pub(crate) fn any_group(self) -> u32 {
-        // Bits 27 and 28 side by side.
-        if self.0 & (FORK | MARKS) != 0 { 0xff } else { 0 }
+        if self.0 & MARKED == MARKED ^ MARKS { 0 } else { 0xff }
+    }
+
+    /// Whether it is a node of ranges with marks, or a leaf: what most addresses of a large IPv6 table lead to, in any
+    /// order, so that both are told from all else at once.
+    #[inline(always)]
+    pub(crate) fn is_usual(self) -> bool {
+        // The greatest entries become the least ones, and the leaves follow them.
+        self.0.wrapping_sub(MARKED) < MARKS + (1 << GROUP_BITS)
+    }
+
+    /// Of a node of ranges with an index: the same so many units further on. Of anything else itself.
+    #[inline(always)]
+    pub(crate) fn below_index(self, units: u32) -> Entry {
+        Entry(self.0 + units * self.indexed())
     }
 
     /// Of a plain or dense node: how much less than a word its entries take, as [`Entry::dense`] has it.
@@ -107,11 +125,17 @@ impl Entry {
         self.0 & UNIT_MASK
     }
 
-    /// Of a plain block: where it begins. Of another one something that no memory has, so that whoever
+    /// Of a plain block: where it begins. Of another node and of a leaf something that no memory has, so that whoever
     /// expects only those need not ask.
     #[inline(always)]
     pub(crate) fn plain_unit(self) -> usize {
-        (self.0 & !NODE) as usize
+        (self.0 ^ NODE) as usize
+    }
+
+    /// Of a plain block: the word of a slot. Of another node and of a leaf something that no memory has.
+    #[inline(always)]
+    pub(crate) fn plain_word(self, slot: usize) -> usize {
+        (self.0 as usize * UNIT_WORDS + slot).wrapping_sub(NODE as usize * UNIT_WORDS)
     }
 
     /// Of a leaf: the group.

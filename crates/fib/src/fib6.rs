@@ -14,9 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::arena::UNIT_WORDS;
+use crate::dense::SLOTS;
 use crate::entry::Entry;
 use crate::fork;
-use crate::range::{self, LINE};
+use crate::range::{self, ANY_GROUP, LINE};
 use crate::trie::{Trie, load};
 
 /// How many lookups are staged together.
@@ -115,11 +116,10 @@ fn key(address: u128, level: usize) -> u32 {
 /// How far a lookup in a [`LargeFib6`] is: what the next step starts from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Way6 {
+    /// A leaf, or the node of ranges whose line is read next.
     entry: u32,
-    /// What a node of ranges tells apart.
+    /// What that tells apart.
     key: i32,
-    /// The cache line of the node that is read next.
-    line: u32,
 }
 
 /// A [`Fib6`] as plain slices, a lookup in three steps. Each fetches what the next one reads, which then does not
@@ -139,12 +139,21 @@ impl LargeFib6<'_> {
     #[inline(always)]
     #[must_use]
     pub fn first(self, upper: u64) -> Way6 {
-        let mut entry = load(&self.root[(upper >> 48) as usize]);
-        // A bit stands behind the octets that are left, where no node of ranges within them tells anything apart.
-        let mut rest = upper << 16 | 1 << 15;
-        // Four of five addresses of a full table are through after one.
+        let top = load(&self.root[(upper >> 48) as usize]);
+        // Nine of ten addresses of a full table are there after one plain node.
+        match self.words.get(top.plain_word((upper >> 40) as usize % SLOTS)).map(load) {
+            Some(entry) if entry.is_usual() => self.to(entry, (upper >> 8) as u32 | ANY_GROUP),
+            Some(entry) => self.further(entry, upper << 24 | 1 << 23),
+            None => self.further(top, upper << 16 | 1 << 15),
+        }
+    }
+
+    /// The same from some entry on. A bit stands behind the octets that are left, where no node of ranges within them
+    /// tells anything apart.
+    #[inline(always)]
+    fn further(self, mut entry: Entry, mut rest: u64) -> Way6 {
         while entry.is_plain() {
-            let Some(word) = self.words.get(entry.unit() as usize * UNIT_WORDS + (rest >> 56) as usize) else { break };
+            let Some(word) = self.words.get(entry.plain_word((rest >> 56) as usize)) else { break };
             entry = load(word);
             rest <<= 8;
             if rest == 1 << 63 {
@@ -156,16 +165,13 @@ impl LargeFib6<'_> {
         if entry.is_fork() {
             entry = self.branch(entry, (rest >> 32) as u32);
         }
-        let line = entry.unit() / LINE_UNITS;
-        self.fetch(line);
-        Way6 { entry: entry.0, key: range::turned((rest >> 32) as u32 | entry.any_group()), line }
+        self.to(entry, (rest >> 32) as u32 | entry.any_group())
     }
 
     /// What a fork leads to; itself where it is not to be had here, which the last step finds to be so.
     #[inline(always)]
     fn branch(self, fork: Entry, key: u32) -> Entry {
-        let line = (fork.unit() / LINE_UNITS) as usize;
-        match self.lines.get(line..).and_then(|lines| lines.first_chunk()) {
+        match self.lines.get(line_of(fork)..).and_then(|lines| lines.first_chunk()) {
             Some([starts, entries]) => fork::entry_in(starts, entries, range::turned(key | fork.any_group())),
             None => fork,
         }
@@ -176,10 +182,12 @@ impl LargeFib6<'_> {
     #[inline(always)]
     #[must_use]
     pub fn second(self, way: Way6) -> Way6 {
-        let further = self.lines.get(way.line as usize).map_or(0, |index| range::line_below(index, way.key));
-        let line = way.line + further * Entry(way.entry).indexed();
-        self.fetch(line);
-        Way6 { line, ..way }
+        let entry = Entry(way.entry);
+        let line = line_of(entry);
+        let further = if line < self.lines.len() { range::line_below(&self.lines[line], way.key) } else { 0 };
+        let entry = entry.below_index(further * LINE_UNITS);
+        self.fetch(entry);
+        Way6 { entry: entry.0, ..way }
     }
 
     /// The group.
@@ -187,23 +195,37 @@ impl LargeFib6<'_> {
     #[must_use]
     pub fn last(self, way: Way6, address: impl FnOnce() -> u128) -> u32 {
         let entry = Entry(way.entry);
-        match self.lines.get(way.line as usize) {
-            Some(line) if entry.has_marks() | !entry.is_node() => {
+        let line = line_of(entry);
+        if line < self.lines.len() {
+            let line = &self.lines[line];
+            if entry.is_usual() {
                 let group = range::group_marked(line, way.key);
-                if entry.is_node() { group } else { entry.group() }
+                return if entry.is_node() { group } else { entry.group() };
             }
-            Some(line) if entry.is_ranges() => range::group_in(line, way.key),
-            _ => {
-                cold_path();
-                far(self.fib, address())
+            if entry.is_ranges() {
+                return range::group_in(line, way.key);
             }
         }
+        cold_path();
+        far(self.fib, address())
     }
 
     #[inline(always)]
-    fn fetch(self, line: u32) {
-        weir_cpu::prefetch_address(self.words.as_ptr().wrapping_add(line as usize * LINE).cast());
+    fn to(self, entry: Entry, key: u32) -> Way6 {
+        self.fetch(entry);
+        Way6 { entry: entry.0, key: range::turned(key) }
     }
+
+    #[inline(always)]
+    fn fetch(self, entry: Entry) {
+        weir_cpu::prefetch_address(self.words.as_ptr().wrapping_add(line_of(entry) * LINE).cast());
+    }
+}
+
+/// The cache line at which a node of ranges or a fork begins; of a leaf any.
+#[inline(always)]
+fn line_of(entry: Entry) -> usize {
+    (entry.unit() / LINE_UNITS) as usize
 }
 
 /// Many nodes above one another, a great group, or memory beyond the first chunk: the whole lookup at once.

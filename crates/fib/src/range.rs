@@ -4,7 +4,7 @@
 //! value before each of the second to the eleventh run, in order, then the groups of the eleven runs, two in a
 //! word. A node of more runs has several lines, and in front of them an index of the same kind: the last value
 //! before each of the second to the seventeenth line. So a lookup reads one cache line or two, and finds its place in
-//! each by one comparison with all words ([`weir_cpu::less_than`]), without a branch.
+//! each by one comparison with all words ([`weir_cpu::count_less`]), without a branch.
 //!
 //! Most subtrees are told by three octets and groups below 255. Then the lines hold *marks*, sixteen words of which each
 //! tells where a run begins and, in its lowest byte, its group: half the memory, and what was compared has the answer in it.
@@ -243,13 +243,13 @@ pub(crate) fn turned(key: u32) -> i32 {
 /// How many of a line's values lie before another one, or are it, as marks have it.
 #[inline(always)]
 pub(crate) fn behind(line: &[AtomicU32; LINE], key: i32) -> usize {
-    weir_cpu::less_than(line, key).trailing_ones() as usize
+    weir_cpu::count_less(line, key) as usize
 }
 
 /// How many lines further on that of a value is, when this is the index.
 #[inline(always)]
 pub(crate) fn line_below(index: &[AtomicU32; LINE], key: i32) -> u32 {
-    weir_cpu::less_than(index, key).trailing_ones() + 1
+    weir_cpu::count_less(index, key) + 1
 }
 
 /// The group of a value, when this is its line.

@@ -274,6 +274,10 @@ pub(crate) trait Steps {
     const SECOND: bool;
     /// What a packet has between them.
     type Way: Copy + Default;
+    /// Whether what packets have at last is found in a loop of its own.
+    const APART: bool;
+    /// What a packet has at last.
+    type End: Copy + Default;
     /// How many packets ahead of the first step is asked for what it needs.
     const EARLY: usize;
     /// Asks for that.
@@ -281,44 +285,109 @@ pub(crate) trait Steps {
     /// Looks at a packet, and asks the cache for what the second step needs; and so on.
     fn first(&mut self, packet: &Pkt) -> Self::Way;
     fn second(&mut self, way: Self::Way) -> Self::Way;
+    /// Finds what it has at last.
+    fn end(&self, packet: &Pkt, way: Self::Way) -> Self::End;
     /// Ends it; told its place in the vector. Packets come in order.
-    fn last(&mut self, place: usize, packet: &mut Pkt, way: Self::Way);
+    fn last(&mut self, place: usize, packet: &mut Pkt, end: Self::End);
+}
+
+/// As [`staged`], and as [`work_apart`].
+#[inline(always)]
+pub(crate) fn staged_apart<S: Steps>(packets: &mut [Pkt], steps: S) -> S {
+    weir_cpu::apart(Staged { packets, steps })
+}
+
+struct Staged<'a, S> {
+    packets: &'a mut [Pkt],
+    steps: S,
+}
+
+impl<S: Steps> weir_cpu::Task for Staged<'_, S> {
+    type Output = S;
+
+    #[inline(always)]
+    fn run(self) -> S {
+        let mut moved = self.steps;
+        staged(self.packets, &mut moved);
+        moved
+    }
 }
 
 /// The steps of all packets, each as many packets later as memory needs to answer what the one before asked for.
 #[inline(always)]
 pub(crate) fn staged<S: Steps>(packets: &mut [Pkt], steps: &mut S) {
     let mut ways = [S::Way::default(); UNDER_WAY];
-    packets.iter().take(S::EARLY + AHEAD).for_each(Pkt::prefetch);
-    for packet in packets.iter().take(S::EARLY) {
+    let mut ends = [S::End::default(); BLOCK];
+    // Loops over slices, without calls of closures: these would become functions that are compiled for the baseline.
+    for packet in ahead(packets, &(0..S::EARLY + AHEAD), 0) {
+        packet.prefetch();
+    }
+    for packet in ahead(packets, &(0..S::EARLY), 0) {
         steps.ahead(packet);
     }
     let count = packets.len();
     for end in 1..=count.div_ceil(BLOCK) + 1 + usize::from(S::SECOND) {
-        let block = |behind: usize| {
-            let end = end.saturating_sub(behind) * BLOCK;
-            end.saturating_sub(BLOCK).min(count)..end.min(count)
-        };
-        let ways_of = |places: &Range<usize>| places.start % UNDER_WAY..places.start % UNDER_WAY + places.len();
-        // No calls of closures in loops of their own: these would become functions that are compiled for the baseline.
-        for place in block(0) {
-            if let Some(soon) = packets.get(place + S::EARLY) {
-                steps.ahead(soon);
+        let first = block(end, count);
+        if S::EARLY > 0 {
+            for place in first {
+                if let Some(soon) = packets.get(place + S::EARLY) {
+                    steps.ahead(soon);
+                }
+                if let Some(later) = packets.get(place + S::EARLY + AHEAD) {
+                    later.prefetch();
+                }
+                ways[place % UNDER_WAY] = steps.first(&packets[place]);
             }
-            if let Some(later) = packets.get(place + S::EARLY + AHEAD) {
-                later.prefetch();
+        } else {
+            for packet in ahead(packets, &first, AHEAD) {
+                packet.prefetch();
             }
-            ways[place % UNDER_WAY] = steps.first(&packets[place]);
+            for (way, packet) in ways[ways_of(&first)].iter_mut().zip(&packets[first]) {
+                *way = steps.first(packet);
+            }
         }
         if S::SECOND {
-            for way in &mut ways[ways_of(&block(1))] {
+            for way in &mut ways[ways_of(&block(end - 1, count))] {
                 *way = steps.second(*way);
             }
         }
-        let last = block(1 + usize::from(S::SECOND));
-        let ways = &ways[ways_of(&last)];
-        for (place, (packet, way)) in last.clone().zip(packets[last].iter_mut().zip(ways)) {
-            steps.last(place, packet, *way);
+        let last = block((end - 1).saturating_sub(usize::from(S::SECOND)), count);
+        let (packets, ways) = (&mut packets[last.clone()], &ways[ways_of(&last)]);
+        if S::APART {
+            // A chain of loads for each, short enough for many to be under way: it would hold up what is longer. Frames have been
+            // pushed out of the nearest cache by now, and their addresses out of the first translations.
+            for (end, (packet, way)) in ends.iter_mut().zip(packets.iter().zip(ways)) {
+                packet.prefetch();
+                *end = steps.end(packet, *way);
+            }
+            for (place, (packet, end)) in last.zip(packets.iter_mut().zip(&ends)) {
+                steps.last(place, packet, *end);
+            }
+        } else {
+            for (place, (packet, way)) in last.zip(packets.iter_mut().zip(ways)) {
+                let end = steps.end(packet, *way);
+                steps.last(place, packet, end);
+            }
         }
     }
+}
+
+/// The places of a block, from 1 on; there is none of number 0, and none behind all packets.
+#[inline(always)]
+fn block(number: usize, count: usize) -> Range<usize> {
+    (number.saturating_sub(1) * BLOCK).min(count)..(number * BLOCK).min(count)
+}
+
+/// Where the ways of a block are.
+#[inline(always)]
+fn ways_of(places: &Range<usize>) -> Range<usize> {
+    let start = places.start % UNDER_WAY;
+    start..start + places.len()
+}
+
+/// The packets that lie so many places behind others, as far as there are.
+#[inline(always)]
+fn ahead<'a>(packets: &'a [Pkt], places: &Range<usize>, by: usize) -> &'a [Pkt] {
+    let count = packets.len();
+    packets.get((places.start + by).min(count)..(places.end + by).min(count)).unwrap_or(&[])
 }

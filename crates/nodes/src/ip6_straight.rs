@@ -4,8 +4,10 @@
 //! packet only if every rule is met; otherwise the packet is unchanged and goes its way through the nodes, which find
 //! out what is odd.
 
+use std::hint::cold_path;
+
 use weir_buf::Pkt;
-use weir_fib::{Fib6, LargeFib6, NexthopView, SmallFib6, Way6};
+use weir_fib::{Adjacency, Fib6, LargeFib6, NexthopView, SmallFib6, Way6};
 use weir_graph::Cx;
 use weir_port::interface::Interface;
 use weir_wire::{EthernetHeader, Ipv6Header, MacAddr};
@@ -54,26 +56,31 @@ impl<'a> Straight6<'a> {
         Some(leave(packet, len, whole, interface))
     }
 
-    /// The same with a large table, in steps between which other packets have theirs: first, … What is not plain is
-    /// found to have no route.
+    /// The same with a large table, in steps between which other packets have theirs: first, before it is known whether the
+    /// packet is one, …
     #[inline(always)]
-    pub(crate) fn first(self, fib: LargeFib6<'_>, packet: &Pkt) -> Way6 {
-        let frame = packet.data().first_chunk::<PLAIN>();
-        match frame.and_then(|frame| self.examine(frame, packet.len(), packet.is_chained())) {
-            Some((.., upper)) => fib.first(upper.swap_bytes()),
-            None => Way6::default(),
-        }
+    pub(crate) fn first(fib: LargeFib6<'_>, packet: &Pkt) -> Way6 {
+        let Some(frame) = packet.data().first_chunk::<PLAIN>() else {
+            cold_path();
+            return Way6::default();
+        };
+        fib.first(upper(frame).swap_bytes())
     }
 
-    /// … and, after those of the table alone, at last. What was examined is right still.
+    /// … then, after those of the table alone, its neighbour, if it is one, …
     #[inline(always)]
-    pub(crate) fn last(self, fib: LargeFib6<'_>, way: Way6, packet: &mut Pkt) -> Option<u32> {
-        let len = packet.len();
+    pub(crate) fn neighbor(self, fib: LargeFib6<'_>, way: Way6, packet: &Pkt) -> Option<&'a Adjacency> {
+        let destination = || packet.data().first_chunk::<PLAIN>().and_then(|frame| frame.last_chunk());
+        self.nexthops.only_neighbor(fib.last(way, || destination().map_or(0, |bytes| u128::from_be_bytes(*bytes))))
+    }
+
+    /// … and at last.
+    #[inline(always)]
+    pub(crate) fn last(self, neighbor: Option<&Adjacency>, packet: &mut Pkt) -> Option<u32> {
+        let (len, chained) = (packet.len(), packet.is_chained());
         let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
-        let (whole, hops) = sizes(word(frame, ETHERNET));
-        let destination = || frame.last_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes));
-        let group = fib.last(way, destination);
-        let interface = ip6_rewrite::head(self.nexthops.only_neighbor(group)?, whole, hops, frame)?;
+        let (whole, hops, _) = self.examine(frame, len, chained)?;
+        let interface = ip6_rewrite::head(neighbor?, whole, hops, frame)?;
         Some(leave(packet, len, whole, interface))
     }
 
@@ -82,7 +89,7 @@ impl<'a> Straight6<'a> {
     #[inline(always)]
     fn examine(self, frame: &[u8; PLAIN], len: usize, chained: bool) -> Option<(usize, u8, u64)> {
         // The headers once, as words: MAC addresses and types, lengths and hops (RFC 8200 section 3), the destination.
-        let (stations, types, upper) = (word(frame, 0), word(frame, 8), word(frame, ETHERNET + 24));
+        let (stations, types, upper) = (word(frame, 0), word(frame, 8), upper(frame));
         let ours = (stations << 16 == self.station) & (types >> 32 & IP6_MASK == IP6_PLAIN) & !chained;
         let between = ip6_input::between_hosts(frame[ETHERNET + 8], upper as u8);
         let (whole, hops) = sizes(word(frame, ETHERNET));
@@ -91,6 +98,12 @@ impl<'a> Straight6<'a> {
         }
         Some((whole, hops, upper))
     }
+}
+
+/// The upper half of the destination, in little-endian order.
+#[inline(always)]
+fn upper(frame: &[u8; PLAIN]) -> u64 {
+    word(frame, ETHERNET + 24)
 }
 
 /// Bytes of a frame without what Ethernet padded, and the hop limit, as the first word of its IPv6 header tells.

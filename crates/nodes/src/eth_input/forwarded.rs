@@ -3,7 +3,7 @@
 //! has to be waited for.
 
 use weir_buf::Pkt;
-use weir_fib::{Fib4, Fib6, FullFib4, LargeFib4, LargeFib6, SmallFib4, Way6};
+use weir_fib::{Adjacency, Fib4, Fib6, FullFib4, LargeFib4, LargeFib6, SmallFib4, Way6};
 use weir_graph::{Cx, Outcome, Verdict};
 use weir_port::interface::Interface;
 
@@ -134,7 +134,9 @@ struct Steps4<'a, const LABELS: bool> {
 impl<const LABELS: bool> each::Steps for Steps4<'_, LABELS> {
     const SECOND: bool = false;
     const EARLY: usize = 16;
+    const APART: bool = false;
     type Way = ip4_straight::Way;
+    type End = ip4_straight::Way;
 
     #[inline(always)]
     fn ahead(&self, packet: &Pkt) {
@@ -152,7 +154,12 @@ impl<const LABELS: bool> each::Steps for Steps4<'_, LABELS> {
     }
 
     #[inline(always)]
-    fn last(&mut self, place: usize, packet: &mut Pkt, way: Self::Way) {
+    fn end(&self, _packet: &Pkt, way: Self::Way) -> Self::End {
+        way
+    }
+
+    #[inline(always)]
+    fn last(&mut self, place: usize, packet: &mut Pkt, way: Self::End) {
         let (len, out) = (packet.len(), self.straight.last::<LABELS>(self.fib, way, packet));
         self.left.note(self.interface, place, packet, len, out, self.odd, self.verdicts);
     }
@@ -175,10 +182,7 @@ pub(super) fn forwarded6(
             let (len, out) = (packet.len(), straight.forward(fib, packet));
             left.note6(interface, place, packet, len, out, &mut odd, verdicts);
         }),
-        None => {
-            let (left, odd) = (&mut left, &mut odd);
-            each::staged(packets, &mut Steps6 { straight, fib: fib.large(), interface, left, odd, verdicts });
-        }
+        None => left = each::staged_apart(packets, Steps6 { straight, fib: fib.large(), interface, left, odd: &mut odd, verdicts }).left,
     }
     cx.did_for(IP6_LOOKUP, packets.len() - left.stayed);
     let mut exits = left.exits;
@@ -191,22 +195,24 @@ struct Steps6<'a> {
     straight: Straight6<'a>,
     fib: LargeFib6<'a>,
     interface: &'a Interface,
-    left: &'a mut Left,
+    left: Left,
     odd: &'a mut Census,
     verdicts: &'a mut [Verdict],
 }
 
-impl each::Steps for Steps6<'_> {
+impl<'a> each::Steps for Steps6<'a> {
     const SECOND: bool = true;
     const EARLY: usize = 0;
+    const APART: bool = true;
     type Way = Way6;
+    type End = Option<&'a Adjacency>;
 
     #[inline(always)]
     fn ahead(&self, _packet: &Pkt) {}
 
     #[inline(always)]
     fn first(&mut self, packet: &Pkt) -> Way6 {
-        self.straight.first(self.fib, packet)
+        Straight6::first(self.fib, packet)
     }
 
     #[inline(always)]
@@ -215,8 +221,13 @@ impl each::Steps for Steps6<'_> {
     }
 
     #[inline(always)]
-    fn last(&mut self, place: usize, packet: &mut Pkt, way: Way6) {
-        let (len, out) = (packet.len(), self.straight.last(self.fib, way, packet));
+    fn end(&self, packet: &Pkt, way: Way6) -> Self::End {
+        self.straight.neighbor(self.fib, way, packet)
+    }
+
+    #[inline(always)]
+    fn last(&mut self, place: usize, packet: &mut Pkt, neighbor: Self::End) {
+        let (len, out) = (packet.len(), self.straight.last(neighbor, packet));
         self.left.note6(self.interface, place, packet, len, out, self.odd, self.verdicts);
     }
 }
