@@ -28,7 +28,7 @@ pub trait Sealed {}
 #[derive(Clone, Copy, Debug)]
 pub struct AnyMachine;
 
-/// Compiled for [`Level::V3`].
+/// Compiled for [`crate::Level::V3`].
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub struct BetterMachine(Lanes);
