@@ -166,6 +166,11 @@ impl Rig {
     /// Sets how often to sample; the taps take note.
     pub(crate) fn sample(&mut self, rate: u32) {
         self.settings.set(rate, 128);
+        self.tick();
+    }
+
+    /// The taps' own time.
+    pub(crate) fn tick(&mut self) {
         self.graph.tick_taps(self.now);
     }
 
@@ -173,7 +178,7 @@ impl Rig {
     pub(crate) fn meter(&mut self, plan: MeterPlan, table: Table) {
         self.meter_settings.set(plan);
         self.meter_control.give(Some(Box::new(table)));
-        self.graph.tick_taps(self.now);
+        self.tick();
         for entry in self.on.interfaces.iter_mut().flatten().filter(|entry| entry.interface.rx_taps != 0) {
             let mut metered = Entry::clone(entry);
             metered.interface.rx_taps = 2;

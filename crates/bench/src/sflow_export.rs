@@ -242,6 +242,8 @@ impl Bed {
             elapsed = began.elapsed();
         }
         let seconds = elapsed.as_secs_f64();
+        // As in a router: the last samples are shown with the next tick.
+        self.rigs.iter_mut().for_each(Rig::tick);
         let until = Instant::now() + PATIENCE;
         loop {
             std::thread::sleep(Duration::from_millis(20));
