@@ -73,6 +73,7 @@ pub struct Wire4 {
     /// In little-endian order: anything, the protocol, twice anything, the source; the destination and the ports.
     pub(crate) block: Block,
 }
+
 /// The protocols that most packets are of, bit by bit.
 const USUAL: u64 = 1 << IpProtocol::TCP.0 | 1 << IpProtocol::UDP.0;
 
