@@ -3,7 +3,7 @@
 //! * [`tsc`] and [`tsc_hz`]: the clock everything on the hot side is measured in.
 //! * [`prefetch`], [`prefetch_write`]: hints that a line will be used soon; they can neither fault nor
 //!   change anything.
-//! * [`less_than`], [`count_less`], [`equal`], [`soonest`], [`stretch`]: numbers compared several at once.
+//! * [`less_than`], [`count_less`], [`equal`], [`soonest`], [`lesser`], [`differ`]: numbers compared several at once.
 //! * [`Lanes`]: sixteen octets in one register.
 //! * [`dispatch`]: runs a piece of work compiled for the best instruction set this machine has,
 //!   chosen once at start. The binary itself stays at the x86-64 baseline. [`apart`] does so in a function of its own.
@@ -250,28 +250,46 @@ pub fn equal_of_four(words: &[u64; 4], wanted: u64) -> u32 {
     words.iter().enumerate().fold(0, |bits, (n, word)| bits | u32::from(*word == wanted) << (4 * n))
 }
 
-/// Two signed words each: the lower ones of `lowest` and `both`, and the higher ones of `highest` and `both`.
+/// Of two times four numbers of 16 bits the lesser ones.
 #[inline(always)]
 #[must_use]
-pub fn stretch(lowest: u32, highest: u32, both: u32) -> (u32, u32) {
+pub fn lesser(one: u64, other: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
-        use core::arch::x86_64::{_mm_cvtsi32_si128, _mm_cvtsi128_si32, _mm_max_epi16, _mm_min_epi16};
+        use core::arch::x86_64::{_mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_sub_epi16, _mm_subs_epu16};
         #[expect(unsafe_code, reason = "arithmetic that every x86-64 has, but stable Rust calls unsafe in older versions only")]
         // SAFETY: SSE2 is part of x86-64; these instructions work on registers.
         unsafe {
-            let vector = |words: u32| _mm_cvtsi32_si128(words.cast_signed());
-            let lower = _mm_min_epi16(vector(lowest), vector(both));
-            let higher = _mm_max_epi16(vector(highest), vector(both));
-            (_mm_cvtsi128_si32(lower).cast_unsigned(), _mm_cvtsi128_si32(higher).cast_unsigned())
+            let (one, other) = (_mm_cvtsi64_si128(one.cast_signed()), _mm_cvtsi64_si128(other.cast_signed()));
+            _mm_cvtsi128_si64(_mm_sub_epi16(one, _mm_subs_epu16(one, other))).cast_unsigned()
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    (0..64).step_by(16).fold(0, |all, at| all | u64::from(((one >> at) as u16).min((other >> at) as u16)) << at)
+}
+
+/// Whether four words are others than those of `begin` and `end`, where the first and the third have bits of `more` besides.
+#[inline(always)]
+#[must_use]
+pub fn differ(words: &[u64; 4], begin: &[u64; 2], end: [u64; 2], more: [u64; 2]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{
+            __m128i, _mm_cmpeq_epi32, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x, _mm_setzero_si128, _mm_xor_si128,
+        };
+        #[expect(unsafe_code, reason = "loads by address, and arithmetic that every x86-64 has but older versions of Rust call unsafe")]
+        // SAFETY: each load is of sixteen bytes that lie within `words` or are those of `begin`; SSE2 is part of x86-64.
+        unsafe {
+            let load = |words: *const u64| _mm_loadu_si128(words.cast::<__m128i>());
+            let of = |[low, high]: [u64; 2]| _mm_set_epi64x(high.cast_signed(), low.cast_signed());
+            let first = _mm_xor_si128(load(words.as_ptr()), _mm_or_si128(load(begin.as_ptr()), of([more[0], 0])));
+            let second = _mm_xor_si128(load(words.as_ptr().add(2)), _mm_or_si128(of(end), of([more[1], 0])));
+            _mm_movemask_epi8(_mm_cmpeq_epi32(_mm_or_si128(first, second), _mm_setzero_si128())) != 0xffff
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        let words = |both: u32| [both as u16 as i16, (both >> 16) as u16 as i16];
-        let whole = |[low, high]: [i16; 2]| u32::from(low as u16) | u32::from(high as u16) << 16;
-        let ([a, b], [c, d], [e, f]) = (words(lowest), words(highest), words(both));
-        (whole([a.min(e), b.min(f)]), whole([c.max(e), d.max(f)]))
+        *words != [begin[0] | more[0], begin[1], end[0] | more[1], end[1]]
     }
 }
 
@@ -552,10 +570,23 @@ mod tests {
     }
 
     #[test]
-    fn words_are_stretched() {
-        let whole = |low: i16, high: i16| u32::from(low.cast_unsigned()) | u32::from(high.cast_unsigned()) << 16;
-        assert_eq!(stretch(whole(5, -5), whole(5, -5), whole(7, -7)), (whole(5, -7), whole(7, -5)));
-        assert_eq!(stretch(whole(i16::MIN, 1), whole(i16::MAX, 1), whole(0, 1)), (whole(i16::MIN, 1), whole(i16::MAX, 1)));
+    fn the_lesser_ones_of_four_numbers_each() {
+        assert_eq!(lesser(0x0000_8000_7fff_ffff, 0xffff_7fff_8000_0001), 0x0000_7fff_7fff_0001);
+        assert_eq!(lesser(u64::MAX, u64::MAX), u64::MAX);
+        assert_eq!(lesser(1 << 48 | 2, 1 << 16 | 3), 2);
+    }
+
+    /// Each bit of each word tells, and what is added.
+    #[test]
+    fn words_that_differ() {
+        let (begin, end, more) = ([0x11, 0x22], [0x33, 0x44], [0x100, 0x200]);
+        let same = [0x111, 0x22, 0x233, 0x44];
+        assert!(!differ(&same, &begin, end, more) && differ(&same, &begin, end, [0, 0x200]) && differ(&same, &begin, end, [0x100, 0]));
+        for (word, bit) in (0..4).flat_map(|word| (0..64).map(move |bit| (word, bit))) {
+            let mut other = same;
+            other[word] ^= 1 << bit;
+            assert!(differ(&other, &begin, end, more), "{word} {bit}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! beforehand. Where a packet goes (its interface of departure and status) is no part of the hash, so that it is known
 //! where the packet comes in; flows that differ in nothing else, of which there are a few at most, share a bucket.
 
-use weir_cpu::{Lane, Lanes};
+use weir_cpu::{Lane, Lanes, differ};
 
 use super::index::TAGGED;
 use crate::random::Random;
@@ -230,12 +230,10 @@ impl Short {
         self.0[2] = self.0[2] & !OUTPUT | fate & OUTPUT;
     }
 
-    /// Bits that are set if it is not the key of a plain packet, whose words are in registers: put together in memory, they would
-    /// be read at once before they are there.
+    /// Whether it is not the key of a plain packet.
     #[inline(always)]
-    pub(crate) fn differs(&self, [first, second]: [u64; 2], interfaces: u64, Fate(fate): Fate) -> u64 {
-        let [a, b, c, d] = self.0;
-        (a ^ (first | fate >> 32)) | (b ^ second) | (c ^ (interfaces | fate & OUTPUT)) | d
+    pub(crate) fn differs(&self, own: &[u64; 2], interfaces: u64, Fate(fate): Fate) -> bool {
+        differ(&self.0, own, [interfaces, 0], [fate >> 32, fate & OUTPUT])
     }
 }
 

@@ -39,14 +39,12 @@ pub struct Reading {
     pub(crate) short: Short,
     pub(crate) hash: u64,
     /// See [`sizes_of`].
-    pub(crate) sizes: u32,
+    pub(crate) sizes: u64,
     pub(crate) octets: u32,
     /// See [`marks_of`].
     pub(crate) marks: u32,
     /// Where its flow's record may be: the table's affair.
     pub(super) place: u32,
-    /// The packet's identity and what became of it: the meter's affair.
-    pub(crate) packet: usize,
 }
 
 /// What a plain packet of IPv4 tells, half a cache line. What it shares with others lies elsewhere ([`Share`]), where it goes as
@@ -56,25 +54,33 @@ pub struct Reading {
 pub(crate) struct Slip {
     /// The first two words of a [`Short`].
     pub(crate) key: [u64; 2],
-    /// See [`sizes_of`]; the length is all of its octets.
-    pub(crate) sizes: u32,
-    /// See [`marks_of`].
-    pub(crate) marks: u32,
-    /// The packet's identity and what became of it: the meter's affair.
-    pub(crate) packet: usize,
+    /// See [`sizes_of`], the length is all of its octets; and [`marks_of`].
+    pub(crate) sizes_and_marks: [u64; 2],
 }
 
 impl Slip {
     /// Octets from the IP header on.
     #[inline(always)]
     pub(crate) fn octets(&self) -> u32 {
-        length_of(self.sizes)
+        length_of(self.sizes())
+    }
+
+    /// See [`sizes_of`].
+    #[inline(always)]
+    pub(crate) fn sizes(&self) -> u64 {
+        self.sizes_and_marks[0]
+    }
+
+    /// See [`marks_of`].
+    #[inline(always)]
+    pub(crate) fn marks(&self) -> u32 {
+        self.sizes_and_marks[1] as u32
     }
 
     /// Whether it is of a packet whose addresses lie elsewhere.
     #[inline(always)]
     pub(crate) fn is_wide(&self) -> bool {
-        self.marks & WIDE != 0
+        self.marks() & WIDE != 0
     }
 }
 
@@ -95,10 +101,10 @@ impl Share {
         Short::of_plain(slip.key, self.interfaces, fate)
     }
 
-    /// Bits that are set if this is not the key of one.
+    /// Whether this is not the key of one.
     #[inline(always)]
-    pub(super) fn differs(&self, key: &Short, slip: &Slip, fate: Fate) -> u64 {
-        key.differs(slip.key, self.interfaces, fate)
+    pub(super) fn differs(&self, key: &Short, slip: &Slip, fate: Fate) -> bool {
+        key.differs(&slip.key, self.interfaces, fate)
     }
 
     /// In full width, with its hash.
@@ -107,29 +113,36 @@ impl Share {
         Reading {
             short: self.short(slip, fate),
             hash,
-            sizes: slip.sizes,
+            sizes: slip.sizes(),
             octets: slip.octets(),
-            marks: slip.marks | self.facts,
+            marks: slip.marks() | self.facts,
             place: NONE,
-            packet: 0,
         }
     }
 }
 
-/// Length and TTL of a packet in one word, to be compared both at once: the length as a signed number.
+/// Length and TTL of a packet, and in the upper half both once more with all bits turned: the lesser ones of several such words tell the
+/// least of them and the most.
 #[inline(always)]
-pub(crate) fn sizes_of(length: u16, ttl: u8) -> u32 {
-    (u32::from(length) | u32::from(ttl) << 16) ^ SIGN
+pub(crate) fn sizes_of(length: u16, ttl: u8) -> u64 {
+    (u64::from(length) | u64::from(ttl) << 16 | u64::from(length) << 32 | u64::from(ttl) << 48) ^ TURNED
 }
 
-const SIGN: u32 = 0x8000;
+/// The bits of [`sizes_of`] that are turned.
+pub(crate) const TURNED: u64 = !0 << 32;
 
-fn length_of(sizes: u32) -> u32 {
-    (sizes ^ SIGN) & 0xffff
+/// Of the lower half.
+fn length_of(sizes: u64) -> u32 {
+    sizes as u32 & 0xffff
 }
 
-fn ttl_of(sizes: u32) -> u8 {
+fn ttl_of(sizes: u64) -> u8 {
     (sizes >> 16) as u8
+}
+
+/// As the lower half has them.
+fn upper_half(sizes: u64) -> u64 {
+    (sizes ^ TURNED) >> 32
 }
 
 /// Milliseconds: more than three ticks in which records are looked at.
@@ -168,7 +181,6 @@ impl Reading {
             octets,
             marks: marks_of(tcp_flags.swap_bytes(), fragment) | if short.is_ip4() { FACTS } else { FACTS | WIDE },
             place: NONE,
-            packet: 0,
         };
         (reading, addresses)
     }
@@ -318,8 +330,8 @@ pub(super) struct Hot {
     first: u32,
     last: u32,
     pub(super) marks: u32,
-    least: u32,
-    most: u32,
+    /// As [`sizes_of`] has them.
+    sizes: u64,
 }
 
 /// A record on its way to the cold side, as it lay in the table: there it becomes a [`FlowRecord`].
@@ -371,7 +383,7 @@ pub(super) fn milliseconds(now: u64) -> u32 {
 
 impl Hot {
     /// Of no flow.
-    pub(super) const NONE: Hot = Hot { short: Short::NONE, octets: 0, packets: 0, first: 0, last: 0, marks: 0, least: 0, most: 0 };
+    pub(super) const NONE: Hot = Hot { short: Short::NONE, octets: 0, packets: 0, first: 0, last: 0, marks: 0, sizes: 0 };
 
     #[inline(always)]
     pub(super) fn begin(packet: &Reading, moment: u32) -> Hot {
@@ -382,8 +394,7 @@ impl Hot {
             first: moment,
             last: moment,
             marks: packet.marks,
-            least: packet.sizes,
-            most: packet.sizes,
+            sizes: packet.sizes,
         }
     }
 
@@ -396,16 +407,16 @@ impl Hot {
     /// As [`Hot::add`], of a flow whose key is the packet's.
     #[inline(always)]
     pub(super) fn add_plain(&mut self, packet: &Slip, moment: u32) {
-        self.sum_up(packet.octets(), packet.sizes, packet.marks, moment);
+        self.sum_up(packet.octets(), packet.sizes(), packet.marks(), moment);
     }
 
     #[inline(always)]
-    fn sum_up(&mut self, octets: u32, sizes: u32, marks: u32, moment: u32) {
+    fn sum_up(&mut self, octets: u32, sizes: u64, marks: u32, moment: u32) {
         self.octets += u64::from(octets);
         self.packets = self.packets.wrapping_add(1);
         self.last = moment;
         self.marks |= marks;
-        (self.least, self.most) = weir_cpu::stretch(self.least, self.most, sizes);
+        self.sizes = weir_cpu::lesser(self.sizes, sizes);
     }
 
     /// Whether something of it lies beside its line.
@@ -446,11 +457,11 @@ impl Hot {
             octets: self.octets,
             first,
             last,
-            shortest: length_of(self.least),
-            longest: length_of(self.most),
+            shortest: length_of(self.sizes),
+            longest: length_of(upper_half(self.sizes)),
             tcp_flags: (self.marks as u16).swap_bytes(),
-            ttl_low: ttl_of(self.least),
-            ttl_high: ttl_of(self.most),
+            ttl_low: ttl_of(self.sizes),
+            ttl_high: ttl_of(upper_half(self.sizes)),
             fragment: (self.marks >> FRAGMENT_AT) as u8,
             reason,
         }

@@ -11,7 +11,8 @@ use weir_cpu::{Lane, Lanes};
 
 use super::key::{Addresses, Begun, BegunWide, Kind, PROTOCOL_AT, Parts, Secret, Short, TOS_AT, ground};
 use super::observe;
-use super::record::{FACTS, MPLS, Reading, Share, Slip, WIDE, marks_of, sizes_of};
+use super::index::TAGGED;
+use super::record::{FACTS, MPLS, Reading, Share, Slip, TURNED, WIDE, marks_of, sizes_of};
 use super::{Facts, Key, Observation};
 
 /// Which parts of a key a record set selects, for one direction.
@@ -173,25 +174,49 @@ pub(crate) struct Glass {
 
 /// Reads frames of plain IPv4, the usual ones.
 pub(crate) trait Read: Copy {
-    /// Gives the frame's hash; 1 with it says that it is another one, and that nothing was written that matters, else 0.
-    fn read(self, frame: &[u8], to: &mut Slip) -> (u32, u64);
+    /// What tells whether frames are other ones: of several that is asked once.
+    type Odd: Copy;
+
+    /// Of no frames yet.
+    fn none(self) -> Self::Odd;
+
+    /// Gives the frame's hash, and adds to `odd` whether it is another one, and nothing was written that matters.
+    fn read(self, frame: &[u8], to: &mut Slip, odd: &mut Self::Odd) -> u64;
+
+    /// Whether any was another one.
+    fn is_any(self, odd: Self::Odd) -> bool;
 }
 
 impl Read for Glass {
+    type Odd = u32;
+
     #[inline(always)]
-    fn read(self, frame: &[u8], to: &mut Slip) -> (u32, u64) {
-        let Some(head) = frame.first_chunk::<SHORT>() else { return (1, 0) };
+    fn none(self) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    fn is_any(self, odd: u32) -> bool {
+        odd != 0
+    }
+
+    #[inline(always)]
+    fn read(self, frame: &[u8], to: &mut Slip, any: &mut u32) -> u64 {
+        let Some(head) = frame.first_chunk::<SHORT>() else {
+            *any = 1;
+            return TAGGED;
+        };
         // Type, version, type of service; TTL, protocol, checksum, source; fragment word.
         let (kind, own, fragment) = (half(head, 12), quad(head, 22), u32::from(pair(head, 20)));
         let (length, flags) = (pair(head, 16).swap_bytes(), FLAGS[usize::from((own >> 8) as u8)]);
         let key = [own & self.own[0] | self.ground | u64::from(kind & self.tos), quad(head, 30) & self.own[1]];
         to.key = key;
-        to.sizes = sizes_of(length, own as u8);
-        to.marks = marks_of(pair(head, 46) & flags as u16, fragment as u8 & 0xe0);
+        to.sizes_and_marks = [sizes_of(length, own as u8), marks_of(pair(head, 46) & flags as u16, fragment as u8 & 0xe0).into()];
         // Whole, TCP or UDP, with all of the header that is looked at.
         let odd = (kind ^ self.plain4) << 8 | fragment & 0xff3f | u32::from(length < LEAST) | flags & NEITHER;
+        *any |= odd;
         // From what is in registers: the words in memory would be read at once before they are there.
-        (u32::from(odd != 0), self.begun.hash(key))
+        self.begun.hash(key)
     }
 }
 
@@ -201,7 +226,7 @@ pub(crate) struct WideGlass {
     lanes: Lanes,
     /// Of the sixteen octets from the type on: those of plain packets, and what is looked at there.
     plain: [Lane; 2],
-    /// Of these, the order in which length, TTL and fragments stand in a [`Slip`]; the sign of lengths; and the least length.
+    /// Of these, the order in which length, TTL and fragments stand in a [`Slip`]; what is turned there; and the least length.
     sizes: [Lane; 3],
     /// Of the octets from the TTL on, with the type of service in place of half the checksum: what tells flows apart, and the ground.
     own: [Lane; 2],
@@ -213,11 +238,11 @@ impl WideGlass {
         let Glass { plain4, tos, own: [first, second], ground, .. } = *glass;
         // What nothing begins with where IP is not looked for.
         let impossible = if plain4 == u32::MAX { u64::MAX } else { u64::from(plain4) };
-        let order = [5, 4, 10, 0x80, 0x80, 0x80, 8, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80];
+        let order = [5, 4, 10, 0x80, 5, 4, 10, 0x80, 0x80, 0x80, 8, 0x80, 0x80, 0x80, 0x80, 0x80];
         WideGlass {
             lanes,
             plain: [lanes.of([impossible, 0]), lanes.of([0x00ff_ffff, 0xff3f])],
-            sizes: [lanes.load(&order), lanes.of([sizes_of(0, 0).into(), 0]), lanes.of([LEAST.into(), 0])],
+            sizes: [lanes.load(&order), lanes.of([TURNED, 0]), lanes.of([LEAST.into(), 0])],
             own: [lanes.of([first | u64::from(tos), second]), lanes.of([ground, 0])],
             begun,
         }
@@ -225,20 +250,35 @@ impl WideGlass {
 }
 
 impl Read for WideGlass {
+    /// Bits that are as they should not be, and those of the protocol.
+    type Odd = (Lane, u32);
+
     #[inline(always)]
-    fn read(self, frame: &[u8], to: &mut Slip) -> (u32, u64) {
-        let Some(head) = frame.first_chunk::<SHORT>() else { return (1, 0) };
-        let WideGlass { lanes, plain: [plain, looked_at], sizes: [order, sign, least], own: [mask, ground], begun } = self;
+    fn none(self) -> (Lane, u32) {
+        (self.lanes.of([0, 0]), 0)
+    }
+
+    #[inline(always)]
+    fn is_any(self, (odd, flags): (Lane, u32)) -> bool {
+        flags & NEITHER != 0 || !self.lanes.is_zero(odd)
+    }
+
+    #[inline(always)]
+    fn read(self, frame: &[u8], to: &mut Slip, odd: &mut (Lane, u32)) -> u64 {
+        let Some(head) = frame.first_chunk::<SHORT>() else {
+            odd.1 |= NEITHER;
+            return TAGGED;
+        };
+        let WideGlass { lanes, plain: [plain, looked_at], sizes: [order, turned, least], own: [mask, ground], begun } = self;
         let begin = lanes.load(sixteen(head, 12));
         let key = lanes.or(lanes.and(lanes.with_octet_3(lanes.load(sixteen(head, 22)), head[15]), mask), ground);
         to.key = lanes.words(key);
         let flags = FLAGS[usize::from(head[23])];
         let sizes = lanes.shuffle(begin, order);
-        let marked = lanes.with_octets_4(lanes.xor(sizes, sign), pair(head, 46) & flags as u16);
-        let both = lanes.low(marked);
-        (to.sizes, to.marks) = (both as u32, (both >> 32) as u32);
-        let odd = lanes.or(lanes.xor(lanes.and(begin, looked_at), plain), lanes.more(least, sizes));
-        (u32::from(!lanes.is_zero(odd)) | (flags & NEITHER) >> NEITHER.trailing_zeros(), begun.hash(key))
+        to.sizes_and_marks = lanes.words(lanes.with_octets_8(lanes.xor(sizes, turned), pair(head, 46) & flags as u16));
+        odd.0 = lanes.or(odd.0, lanes.or(lanes.xor(lanes.and(begin, looked_at), plain), lanes.more(least, sizes)));
+        odd.1 |= flags;
+        begun.hash(key)
     }
 }
 
@@ -360,20 +400,27 @@ mod tests {
         Selection::new(RecordSet::new(names.iter().copied()).unwrap().elements(), 3, false)
     }
 
+    /// Whether it is another frame, and its hash.
+    fn read_by(glass: impl Read, frame: &[u8], to: &mut Slip) -> (bool, u64) {
+        let mut odd = glass.none();
+        let hash = glass.read(frame, to, &mut odd);
+        (glass.is_any(odd), hash)
+    }
+
     fn read(selection: &Selection, secret: &Secret, input: u32, frame: &[u8]) -> Option<(Reading, Addresses, Beside)> {
         let (mut slip, mut reading, mut addresses, mut beside) = Default::default();
         let sight = Sight::new(selection, secret, input);
         let (odd, hash) = match Lanes::new() {
             Some(lanes) => {
-                let wide = sight.wide_glass(lanes).read(frame, &mut slip);
+                let wide = read_by(sight.wide_glass(lanes), frame, &mut slip);
                 let mut same = Slip::default();
-                let (odd, _) = sight.glass().read(frame, &mut same);
-                assert_eq!((wide.0 != 0, wide.0 != 0 || slip == same), (odd != 0, true), "{frame:02x?}");
+                let (odd, _) = read_by(sight.glass(), frame, &mut same);
+                assert_eq!((wide.0, wide.0 || slip == same), (odd, true), "{frame:02x?}");
                 wide
             }
-            None => sight.glass().read(frame, &mut slip),
+            None => read_by(sight.glass(), frame, &mut slip),
         };
-        let plain = if odd == 0 {
+        let plain = if !odd {
             reading = sight.share.reading(&slip, Fate::default(), hash);
             true
         } else {

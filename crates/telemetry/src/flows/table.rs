@@ -514,7 +514,7 @@ fn add_plain(units: &mut [Unit], share: Share, (slips, fates, places): (&[Slip],
     let (mut known, mut octets) = (0, 0);
     for ((slip, fate), place) in slips.iter().zip(fates).zip(places) {
         let Some(hot) = Unit::at(units, *place) else { break };
-        if share.differs(&hot.short, slip, *fate) | u64::from(slip.marks & TURNS) != 0 {
+        if share.differs(&hot.short, slip, *fate) || slip.marks() & TURNS != 0 {
             break;
         }
         hot.add_plain(slip, moment);

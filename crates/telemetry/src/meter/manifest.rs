@@ -56,6 +56,8 @@ struct Run {
 #[derive(Debug)]
 pub(super) struct Manifest {
     slips: Vec<Slip>,
+    /// By place: the packet's identity, and what became of it.
+    packets: Vec<usize>,
     fates: Vec<Fate>,
     /// By place: the hash, and where the flow may be, in runs of which that was looked for.
     hashes: Vec<u64>,
@@ -115,6 +117,7 @@ impl Manifest {
     pub(super) fn new(secret: Secret) -> Manifest {
         Manifest {
             slips: Vec::new(),
+            packets: Vec::new(),
             fates: Vec::new(),
             hashes: Vec::new(),
             places: Vec::new(),
@@ -185,6 +188,7 @@ impl Manifest {
     fn grow(&mut self, count: usize) {
         let size = (self.count + count).next_power_of_two().max(2 * VECTOR);
         self.slips.resize(size, Slip::default());
+        self.packets.resize(size, 0);
         self.fates.resize(size, Fate::default());
         self.hashes.resize(size, 0);
         self.places.resize(size, 0);
@@ -200,7 +204,7 @@ impl Manifest {
         while !packets.is_empty() {
             let run = self.runs.iter().find(|run| self.cursor < run.end).copied();
             let Run { end, lens } = run.unwrap_or(Run { end: self.cursor, lens: Lens::default() });
-            let same = leave_in_order(self.slips.get_mut(self.cursor..end).unwrap_or(&mut []), packets);
+            let same = leave_in_order(self.packets.get_mut(self.cursor..end).unwrap_or(&mut []), packets);
             if let Some(fates) = self.fates.get_mut(self.cursor..self.cursor + same) {
                 fates.fill(Fate::out(interface & lens.output));
             }
@@ -219,7 +223,7 @@ impl Manifest {
     /// Few were sampled of many that leave.
     fn leave_few(&mut self, interface: u32, packets: &[Pkt]) {
         for place in 0..self.count {
-            let wanted = self.slips[place].packet;
+            let wanted = self.packets[place];
             if wanted & GONE != 0 {
                 continue;
             }
@@ -254,7 +258,7 @@ impl Manifest {
 
     /// Nothing more is known of where it went; its driver may still refuse it.
     fn set_gone(&mut self, place: usize) {
-        let packet = &mut self.slips[place].packet;
+        let packet = &mut self.packets[place];
         self.gone += usize::from(*packet & GONE == 0);
         *packet = *packet & !STATES | GONE;
     }
@@ -266,7 +270,7 @@ impl Manifest {
     /// A packet waits for an answer.
     pub(super) fn hold(&mut self, packet: &Pkt, waiting: &mut Waiting) {
         let Some(place) = self.find(packet) else { return };
-        let identity = &mut self.slips[place].packet;
+        let identity = &mut self.packets[place];
         self.gone -= usize::from(*identity & GONE != 0);
         *identity = *identity & !STATES | HELD;
         // Whoever had this identity before is gone, and nobody told.
@@ -296,7 +300,7 @@ impl Manifest {
     /// Nothing more will be told of it: its packet's identity may be another one's soon.
     fn forget(&mut self, place: usize) {
         self.set_gone(place);
-        self.slips[place].packet = GONE;
+        self.packets[place] = GONE;
     }
 
     /// A packet is dropped.
@@ -335,7 +339,7 @@ impl Manifest {
     fn add(&mut self, late: Late) {
         self.make_room(1);
         let place = self.count;
-        self.slips[place].packet = GONE;
+        self.packets[place] = GONE;
         self.fates[place] = late.fate;
         self.others.put(place, late.reading, late.addresses);
         self.odd.push((place, late.facts));
@@ -346,14 +350,14 @@ impl Manifest {
 
     /// Where the reading of a packet is.
     fn find(&mut self, packet: &Pkt) -> Option<usize> {
-        let is_it = |slip: &Slip| slip.packet & !STATES == packet.identity();
-        let near = self.slips.get(self.cursor..self.count.min(self.cursor + NEAR)).unwrap_or(&[]);
+        let is_it = |other: &usize| other & !STATES == packet.identity();
+        let near = self.packets.get(self.cursor..self.count.min(self.cursor + NEAR)).unwrap_or(&[]);
         if let Some(place) = near.iter().position(is_it) {
             return Some(self.cursor + place);
         }
-        self.directory.note(&self.slips[..self.count]);
+        self.directory.note(&self.packets[..self.count]);
         let place = self.directory.find(packet.identity())?;
-        self.slips.get(place).is_some_and(is_it).then_some(place)
+        self.packets.get(place).is_some_and(is_it).then_some(place)
     }
 
     /// The turn is over: what is held goes to those who wait, of the rest it is known that this router kept it.
@@ -368,7 +372,7 @@ impl Manifest {
     fn settle_odd(&mut self, waiting: &mut Waiting) {
         let mut listed = 0;
         for place in 0..self.count {
-            let packet = self.slips[place].packet;
+            let packet = self.packets[place];
             let entry = self.others.places.get(listed).copied().filter(|(at, _)| *at as usize == place);
             listed += usize::from(entry.is_some());
             if packet & HELD != 0 {
@@ -396,7 +400,7 @@ impl Manifest {
         reading.forget_place();
         // Nobody will look for it before it goes on.
         let lens = Lens { far: false, ..lens };
-        Late { identity: slip.packet & !STATES, reading, addresses, facts: self.facts(place), lens, fate: Fate::default() }
+        Late { identity: self.packets[place] & !STATES, reading, addresses, facts: self.facts(place), lens, fate: Fate::default() }
     }
 
     /// Counts all of it in a table.
@@ -508,20 +512,20 @@ impl Manifest {
 
 /// Takes note of the packets that are next in order and leave, until one is not that leaves; how many they were.
 #[inline(always)]
-fn leave_in_order(slips: &mut [Slip], packets: &[Pkt]) -> usize {
+fn leave_in_order(expected: &mut [usize], packets: &[Pkt]) -> usize {
     const NOT_PLAIN: Flags = Flags::ORIGINATED.with(Flags::HELD);
-    let is_next = |(slip, packet): (&Slip, &Pkt)| slip.packet == packet.identity() && !packet.flags().any(NOT_PLAIN);
+    let is_next = |(one, packet): (&usize, &Pkt)| *one == packet.identity() && !packet.flags().any(NOT_PLAIN);
     let mut same = 0;
-    for (slips, packets) in slips.chunks_mut(BLOCK).zip(packets.chunks(BLOCK)) {
+    for (expected, packets) in expected.chunks_mut(BLOCK).zip(packets.chunks(BLOCK)) {
         let (mut differ, mut flags) = (0, Flags::NONE);
-        for (slip, packet) in slips.iter().zip(packets) {
-            differ |= slip.packet ^ packet.identity();
+        for (one, packet) in expected.iter().zip(packets) {
+            differ |= one ^ packet.identity();
             flags |= packet.flags();
         }
-        let whole = slips.len().min(packets.len());
-        let count =
-            if differ == 0 && !flags.any(NOT_PLAIN) { whole } else { slips.iter().zip(packets).take_while(|both| is_next(*both)).count() };
-        slips.iter_mut().take(count).for_each(|slip| slip.packet |= GONE);
+        let whole = expected.len().min(packets.len());
+        let is_whole = differ == 0 && !flags.any(NOT_PLAIN);
+        let count = if is_whole { whole } else { expected.iter().zip(packets).take_while(|both| is_next(*both)).count() };
+        expected.iter_mut().take(count).for_each(|packet| *packet |= GONE);
         same += count;
         if count < whole {
             break;
@@ -597,26 +601,34 @@ impl<'a> Taking<'a> {
     #[inline(always)]
     fn all(self, glass: impl Read, mut read: impl FnMut(&[Slip], &[u64], usize)) -> &'a mut Manifest {
         let Taking { manifest, sight, subject, packets } = self;
-        let Manifest { slips, hashes, beside, others, odd, count, .. } = &mut *manifest;
+        let Manifest { slips, packets: identities, hashes, beside, others, odd, count, .. } = &mut *manifest;
         let (from, end) = (*count, *count + packets.len());
         let (slips, beside, hashes) = (&mut slips[from..end], &mut beside[from..end], &mut hashes[from..end]);
+        let identities = &mut identities[from..end];
         packets.iter().take(GROUP).for_each(Pkt::prefetch);
         let all = packets;
         for (first, packets) in (0..).step_by(GROUP).zip(packets.chunks(GROUP)) {
             // Nobody looked at them before.
-            all.get(first + GROUP..).unwrap_or(&[]).iter().take(GROUP).for_each(Pkt::prefetch);
-            let mut strange = 0_u32;
-            for (number, (packet, (slip, hash))) in packets.iter().zip(slips[first..].iter_mut().zip(&mut hashes[first..])).enumerate() {
-                let odd;
-                (odd, *hash) = glass.read(packet.data(), slip);
-                slip.packet = packet.identity();
-                strange |= odd << number;
+            match all.get(first + GROUP..).and_then(|next| next.first_chunk::<GROUP>()) {
+                Some(next) => next.iter().for_each(Pkt::prefetch),
+                None => all.iter().skip(first + GROUP).for_each(Pkt::prefetch),
             }
-            while strange != 0 {
-                let place = first + strange.trailing_zeros() as usize;
-                strange &= strange - 1;
-                let (to, packet) = ((&mut slips[place], &mut *others, &mut *odd), &packets[place - first]);
-                hashes[place] = read_other(sight, subject, packet, from + place, to);
+            let to = (&mut slips[first..], &mut hashes[first..], &mut identities[first..]);
+            // Of a whole group the compiler knows the number.
+            let any = match packets.first_chunk::<GROUP>() {
+                Some(whole) => read_plain(glass, whole, to),
+                None => read_plain(glass, packets, to),
+            };
+            if any {
+                // Which of them: that is asked one by one only where it has to be.
+                for (place, packet) in (first..).zip(packets) {
+                    let mut any = glass.none();
+                    glass.read(packet.data(), &mut slips[place], &mut any);
+                    if glass.is_any(any) {
+                        let to = (&mut slips[place], &mut *others, &mut *odd);
+                        hashes[place] = read_other(sight, subject, packet, from + place, to);
+                    }
+                }
             }
             if sight.wants_facts() {
                 packets.iter().zip(&mut beside[first..]).for_each(|(packet, beside)| *beside = Beside::of(packet.data()));
@@ -625,6 +637,18 @@ impl<'a> Taking<'a> {
         }
         manifest
     }
+}
+
+/// Reads packets as plain ones, and notes which they are; whether any is another one.
+#[inline(always)]
+fn read_plain<G: Read>(glass: G, packets: &[Pkt], (slips, hashes, identities): (&mut [Slip], &mut [u64], &mut [usize])) -> bool {
+    let mut odd = glass.none();
+    let to = slips.iter_mut().zip(hashes).zip(identities);
+    for (packet, ((slip, hash), identity)) in packets.iter().zip(to) {
+        *hash = glass.read(packet.data(), slip, &mut odd);
+        *identity = packet.identity();
+    }
+    glass.is_any(odd)
 }
 
 /// What is not plain IPv4; facts of what is not plain IPv6 either are kept by place. Its hash.
@@ -642,7 +666,7 @@ fn read_other(
         (reading, addresses, facts) = selection.read_any(secret, interface, packet.data(), packet.total_len() as u32);
         odd.push((place, facts));
     }
-    slip.marks = reading.marks;
+    slip.sizes_and_marks[1] = reading.marks.into();
     let hash = reading.hash;
     others.put(place, reading, addresses);
     hash
@@ -665,9 +689,9 @@ impl Directory {
     }
 
     /// Takes in the identities that came since.
-    fn note(&mut self, slips: &[Slip]) {
-        for (place, slip) in slips.iter().enumerate().skip(self.noted) {
-            let identity = slip.packet & !STATES;
+    fn note(&mut self, packets: &[usize]) {
+        for (place, packet) in packets.iter().enumerate().skip(self.noted) {
+            let identity = packet & !STATES;
             let slot = self.slot(identity);
             if let Some(free) = self.slots.get_mut(slot)
                 && identity != 0
@@ -675,7 +699,7 @@ impl Directory {
                 *free = (identity, place as u32 + 1);
             }
         }
-        self.noted = slips.len();
+        self.noted = packets.len();
     }
 
     fn find(&self, identity: usize) -> Option<usize> {
