@@ -15,7 +15,7 @@
 use weir_cpu::prefetch_write;
 
 use super::Facts;
-use super::index::{Index, Unit, WAYS};
+use super::index::{Index, WAYS};
 use super::record::{EndReason, Hot, Reading, milliseconds};
 use super::table::{Counts, Table};
 
@@ -184,7 +184,7 @@ impl Table {
             return false;
         }
         let Some((place, due)) = self.index.soonest_of_strangers(packet.hash, dawn.tick, CHOICE) else { return false };
-        let Some(hot) = Unit::at(self.index.units_mut().0, place) else { return false };
+        let Some(hot) = self.index.records_mut().0.get_mut(place as usize) else { return false };
         if hot.has_more() || dawn.is_used(hot, due) {
             return false;
         }

@@ -13,6 +13,7 @@
 //! do not run out. If they did, the flow would find no place and another one would leave for it.
 
 use weir_cpu::{LargePages, equal, prefetch_address, prefetch_write, soonest};
+use zerocopy::{FromBytes, Immutable, IntoBytes, transmute_mut, transmute_ref};
 
 use super::key::Secret;
 use super::record::Hot;
@@ -35,19 +36,20 @@ pub(super) const TAGGED: u64 = 1 << 63;
 /// No place, no bucket.
 pub(super) const NONE: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable)]
 #[repr(C, align(64))]
 struct Bucket {
     /// Tags, 0 for an empty way, and behind them the ticks in which records have to be looked at.
     words: [u16; 2 * WAYS],
     /// The spare bucket behind this one.
     next: u32,
+    unused: u32,
 }
 
 const _: () = assert!(size_of::<Bucket>() == 64);
 
 impl Bucket {
-    const EMPTY: Bucket = Bucket { words: [0; 2 * WAYS], next: NONE };
+    const EMPTY: Bucket = Bucket { words: [0; 2 * WAYS], next: NONE, unused: 0 };
 
     /// The ways with a tag, a bit for each; with 0 those that are empty.
     #[inline(always)]
@@ -79,40 +81,33 @@ impl Bucket {
     }
 }
 
-/// A bucket, and behind it the records of its flows: on the same page mostly, so that the second line needs no address to be translated that
-/// the first one did not.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-pub(super) struct Unit {
-    bucket: Bucket,
-    hot: [Hot; WAYS],
-}
+/// Lines of a bucket and behind it the records of its flows: on the same page mostly, so that the second line needs no address to be
+/// translated that the first one did not. An odd number, so that lines in the same place of their units do not share a cache's sets.
+const UNIT: usize = 1 + WAYS;
+const _: () = assert!(UNIT % 2 == 1);
 
-/// An odd number of lines, so that those that are in the same place of their units do not share a cache's sets.
-const _: () = assert!(size_of::<Unit>() == 15 * 64);
-
-impl Unit {
-    const EMPTY: Unit = Unit { bucket: Bucket::EMPTY, hot: [Hot::NONE; WAYS] };
-
-    /// The record at a place.
-    #[inline(always)]
-    pub(super) fn at(units: &mut [Unit], place: u32) -> Option<&mut Hot> {
-        units.get_mut(unit_of(place))?.hot.get_mut(way_of(place))
-    }
-}
-
-/// A place is told by its bucket's number and the way in it.
-const WAY_BITS: u32 = 4;
-
+/// The line of a bucket.
 #[inline(always)]
-fn unit_of(place: u32) -> usize {
-    (place >> WAY_BITS) as usize
+fn line_of(bucket: usize) -> usize {
+    bucket * UNIT
 }
 
+/// A place is the number of the record's line, which tells the bucket in front of it.
+#[inline(always)]
+fn bucket_of(place: u32) -> usize {
+    place as usize / UNIT
+}
+
+/// And the way.
 #[inline(always)]
 fn way_of(place: u32) -> usize {
-    (place & ((1 << WAY_BITS) - 1)) as usize
+    (place as usize % UNIT).saturating_sub(1)
 }
+
+/// A way beyond those of a bucket, for those who look for one that is not there: it leads to a record of another bucket, or
+/// beyond all of them, and never to a bucket's line, which is no record.
+const NO_WAY: u32 = u32::BITS;
+const _: () = assert!((1 + NO_WAY as usize) % UNIT != 0);
 
 /// How many buckets there are but for spare ones: `mask + 1`, and those that were split so far besides.
 #[derive(Clone, Copy, Debug)]
@@ -139,8 +134,10 @@ impl Extent {
 /// The index.
 #[derive(Debug)]
 pub(super) struct Index {
-    /// Those that hashes lead to, and from `main` on the spare ones.
-    units: LargePages<Unit>,
+    /// Buckets and records by the line. Those that hashes lead to, and from bucket `main` on the spare ones.
+    lines: LargePages<Hot>,
+    /// Of buckets.
+    count: usize,
     pub(super) pool: Pool,
     pub(super) secret: Secret,
     main: usize,
@@ -156,8 +153,10 @@ impl Index {
         let count = main + main / SPARE + SPARE_MORE;
         let free_spare = (main as u32..count as u32).rev().collect();
         let extent = Extent { mask: FIRST as u64 - 1, split: 0 };
-        let pool = Pool::new(count << WAY_BITS, flows);
-        Index { units: LargePages::filled(Unit::EMPTY, count), pool, secret, main, free_spare, extent, flows: 0 }
+        let pool = Pool::new(line_of(count), flows);
+        let mut lines = LargePages::filled(Hot::NONE, line_of(count));
+        lines.iter_mut().step_by(UNIT).for_each(|line| *line = zerocopy::transmute!(Bucket::EMPTY));
+        Index { lines, count, pool, secret, main, free_spare, extent, flows: 0 }
     }
 
     /// Flows in it.
@@ -168,31 +167,38 @@ impl Index {
 
     #[inline(always)]
     fn bucket(&self, at: usize) -> Option<&Bucket> {
-        self.units.get(at).map(|unit| &unit.bucket)
+        // `NONE` is more than any, and not only as a line.
+        self.lines.get(line_of(at)).map(|line| transmute_ref!(line))
+    }
+
+    /// To change it.
+    #[inline(always)]
+    fn bucket_mut(&mut self, at: usize) -> &mut Bucket {
+        transmute_mut!(&mut self.lines[line_of(at)])
     }
 
     /// The record at a place.
     #[inline(always)]
     pub(super) fn hot(&self, place: u32) -> &Hot {
-        &self.units[unit_of(place)].hot[way_of(place)]
+        &self.lines[place as usize]
     }
 
     /// To change it.
     #[inline(always)]
     pub(super) fn hot_mut(&mut self, place: u32) -> &mut Hot {
-        &mut self.units[unit_of(place)].hot[way_of(place)]
+        &mut self.lines[place as usize]
     }
 
-    /// All of them with their buckets, and what lies beside.
+    /// All of them by place, and what lies beside.
     #[inline(always)]
-    pub(super) fn units_mut(&mut self) -> (&mut [Unit], &Pool) {
-        (&mut self.units, &self.pool)
+    pub(super) fn records_mut(&mut self) -> (&mut [Hot], &Pool) {
+        (&mut self.lines, &self.pool)
     }
 
     /// Asks for the record at a place.
     #[inline(always)]
     pub(super) fn fetch_record(&self, place: u32) {
-        prefetch_write(self.units.as_ptr().wrapping_add(unit_of(place)).cast::<Hot>().wrapping_add(1 + way_of(place)).cast());
+        prefetch_write(self.lines.as_ptr().wrapping_add(place as usize).cast());
     }
 
     /// The bucket of a hash.
@@ -209,34 +215,34 @@ impl Index {
 
     /// The bucket with a place, and the first place of a bucket.
     pub(super) fn bucket_at(place: usize) -> usize {
-        place >> WAY_BITS
+        place / UNIT
     }
 
     pub(super) fn first_place(bucket: usize) -> usize {
-        bucket << WAY_BITS
+        line_of(bucket) + 1
     }
 
     #[inline(always)]
     pub(super) fn place(bucket: usize, way: usize) -> u32 {
-        (bucket << WAY_BITS | way) as u32
+        (line_of(bucket) + 1 + way) as u32
     }
 
     /// Asks for the bucket.
     #[inline(always)]
     pub(super) fn fetch(&self, hash: u64) {
-        prefetch_address(self.units.as_ptr().wrapping_add(self.home(hash)).cast());
+        prefetch_address(self.lines.as_ptr().wrapping_add(line_of(self.home(hash))).cast());
     }
 
     /// The index as it is now, for those who look up many.
     #[inline(always)]
     pub(super) fn view(&self) -> View<'_> {
-        View { units: &self.units, extent: self.extent }
+        View { lines: &self.lines, extent: self.extent }
     }
 
     /// The same for a flow that is not in its first bucket: in the spare ones behind it.
     #[inline(always)]
     pub(super) fn guess_behind(&self, hash: u64) -> u32 {
-        let mut at = self.units[self.home(hash)].bucket.next as usize;
+        let mut at = self.bucket(self.home(hash)).map_or(NONE, |bucket| bucket.next) as usize;
         while let Some(bucket) = self.bucket(at) {
             match bucket.ways(Index::tag(hash)) {
                 0 => at = bucket.next as usize,
@@ -250,7 +256,7 @@ impl Index {
     #[inline(always)]
     pub(super) fn guess_new(&self, hash: u64, now: u16, is_full: bool) -> u32 {
         let home = self.home(hash);
-        let bucket = &self.units[home].bucket;
+        let Some(bucket) = self.bucket(home) else { return NONE };
         let empty = bucket.ways(0);
         if empty != 0 && !is_full {
             return Index::place(home, empty.trailing_zeros() as usize);
@@ -291,7 +297,7 @@ impl Index {
     fn put(&mut self, home: usize, tag: u16) -> Option<u32> {
         let mut at = home;
         loop {
-            let bucket = &mut self.units[at].bucket;
+            let bucket = self.bucket_mut(at);
             let way = bucket.ways(0).trailing_zeros() as usize;
             if way < WAYS {
                 bucket.words[way] = tag;
@@ -303,8 +309,8 @@ impl Index {
             at = bucket.next as usize;
         }
         let spare = self.free_spare.pop()?;
-        self.units[at].bucket.next = spare;
-        self.units[spare as usize].bucket.words[0] = tag;
+        self.bucket_mut(at).next = spare;
+        self.bucket_mut(spare as usize).words[0] = tag;
         Some(Index::place(spare as usize, 0))
     }
 
@@ -323,14 +329,14 @@ impl Index {
         self.extent = if split == mask { Extent { mask: mask << 1 | 1, split: 0 } } else { Extent { mask, split: split + 1 } };
         let mut at = low;
         loop {
-            let (bucket, spare) = (self.units[at].bucket, at != low);
+            let (bucket, spare) = (*self.bucket_mut(at), at != low);
             if spare {
                 // It is free before its flows find other places, of which there are enough: the first bucket has some now, or
                 // this very one is taken again.
-                self.units[at].bucket = Bucket::EMPTY;
+                *self.bucket_mut(at) = Bucket::EMPTY;
                 self.free_spare.push(at as u32);
             } else {
-                self.units[low].bucket.next = NONE;
+                self.bucket_mut(low).next = NONE;
             }
             // By way, since a spare bucket may be taken again while its flows leave it: each goes to a way that was looked at.
             for way in 0..WAYS {
@@ -344,7 +350,7 @@ impl Index {
                     continue;
                 }
                 if !spare {
-                    self.units[low].bucket.words[way] = 0;
+                    self.bucket_mut(low).words[way] = 0;
                 }
                 if let Some(to) = self.put(home, tag) {
                     self.set_due(to, tick);
@@ -363,7 +369,7 @@ impl Index {
     #[inline(always)]
     pub(super) fn soonest_of_strangers(&self, hash: u64, now: u16, least: usize) -> Option<(u32, u16)> {
         let home = self.home(hash);
-        let bucket = &self.units[home].bucket;
+        let bucket = self.bucket(home)?;
         let empty = bucket.ways(0).count_ones() as usize;
         if bucket.next != NONE || bucket.ways(Index::tag(hash)) != 0 || empty + least > WAYS {
             return None;
@@ -375,27 +381,29 @@ impl Index {
     /// A flow takes the place of one that shares its buckets.
     #[inline(always)]
     pub(super) fn replace(&mut self, place: u32, hash: u64) {
-        self.units[unit_of(place)].bucket.words[way_of(place)] = Index::tag(hash);
+        self.bucket_mut(bucket_of(place)).words[way_of(place)] = Index::tag(hash);
     }
 
     /// Takes a flow out. A spare bucket without flows is free again.
     pub(super) fn remove(&mut self, hash: u64, place: u32) {
-        let (at, way) = (unit_of(place), way_of(place));
-        debug_assert!(self.units[at].bucket.words[way] != 0, "a flow that is not in the index");
-        self.units[at].bucket.words[way] = 0;
+        let (at, way) = (bucket_of(place), way_of(place));
+        let bucket = self.bucket_mut(at);
+        debug_assert!(bucket.words[way] != 0, "a flow that is not in the index");
+        bucket.words[way] = 0;
+        let is_empty = bucket.is_empty();
         self.flows = self.flows.saturating_sub(1);
-        if at >= self.main && self.units[at].bucket.is_empty() {
+        if at >= self.main && is_empty {
             self.give_back(self.home(hash), at);
         }
     }
 
     #[cold]
     fn give_back(&mut self, home: usize, spare: usize) {
-        let (mut at, next) = (home, self.units[spare].bucket.next);
-        while let Some(Unit { bucket, .. }) = self.units.get_mut(at) {
+        let (mut at, next) = (home, self.bucket_mut(spare).next);
+        while let Some(bucket) = self.bucket(at) {
             if bucket.next as usize == spare {
-                bucket.next = next;
-                self.units[spare].bucket = Bucket::EMPTY;
+                self.bucket_mut(at).next = next;
+                *self.bucket_mut(spare) = Bucket::EMPTY;
                 self.free_spare.push(spare as u32);
                 return;
             }
@@ -407,12 +415,12 @@ impl Index {
     /// Notes when a record has to be looked at.
     #[inline(always)]
     pub(super) fn set_due(&mut self, place: u32, tick: u16) {
-        self.units[unit_of(place)].bucket.words[WAYS + way_of(place)] = tick;
+        self.bucket_mut(bucket_of(place)).words[WAYS + way_of(place)] = tick;
     }
 
     /// When a record has to be looked at.
     pub(super) fn due(&self, place: u32) -> u16 {
-        self.units[unit_of(place)].bucket.words[WAYS + way_of(place)]
+        self.bucket(bucket_of(place)).map_or(0, |bucket| bucket.words[WAYS + way_of(place)])
     }
 
     /// Of the flows of a bucket, and of the spare ones behind it, the one that is to be looked at first.
@@ -442,14 +450,14 @@ impl Index {
         match at + 1 {
             next if next < self.extent.count() => next,
             next if self.spare_used() > 0 && next < self.main => self.main,
-            next if self.spare_used() > 0 && next < self.units.len() => next,
+            next if self.spare_used() > 0 && next < self.count => next,
             _ => 0,
         }
     }
 
     /// How many of them there are.
     pub(super) fn walk_length(&self) -> usize {
-        self.extent.count() + if self.spare_used() > 0 { self.units.len() - self.main } else { 0 }
+        self.extent.count() + if self.spare_used() > 0 { self.count - self.main } else { 0 }
     }
 
     /// The flows of a bucket, and how many ticks from now on each has to be looked at.
@@ -461,33 +469,42 @@ impl Index {
 
     /// Spare buckets in use.
     pub(super) fn spare_used(&self) -> usize {
-        self.units.len() - self.main - self.free_spare.len()
+        self.count - self.main - self.free_spare.len()
     }
 }
 
 /// What a look-up needs of an index, so that it can be in registers.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
-    units: &'a [Unit],
+    lines: &'a [Hot],
     extent: Extent,
 }
 
 impl View<'_> {
+    /// The line of a hash's bucket, and the ways there with its tag.
+    #[inline(always)]
+    fn ways(self, hash: u64) -> (usize, u32) {
+        let line = line_of(self.extent.home(hash));
+        let bucket: &Bucket = transmute_ref!(&self.lines[line]);
+        (line, bucket.ways(Index::tag(hash)))
+    }
+
     /// The first place where the flow may be, nearly always the place where it is; a place of nobody if there is none.
     #[inline(always)]
     pub(super) fn guess(self, hash: u64) -> u32 {
-        let home = self.extent.home(hash);
-        match self.units[home].bucket.ways(Index::tag(hash)) {
-            0 => NONE,
-            ways => Index::place(home, ways.trailing_zeros() as usize),
+        match self.ways(hash) {
+            (_, 0) => NONE,
+            (line, ways) => line as u32 + 1 + ways.trailing_zeros(),
         }
     }
 
     /// The same for those who compare what is there with what they look for: some place of another flow, or of nobody, if there is none.
     #[inline(always)]
     pub(super) fn likely(self, hash: u64) -> u32 {
-        let home = self.extent.home(hash);
-        Index::place(home, (self.units[home].bucket.ways(Index::tag(hash)) | 1 << WAYS).trailing_zeros() as usize)
+        let (line, ways) = self.ways(hash);
+        // What it is when there is none.
+        const { assert!(0_u32.trailing_zeros() == NO_WAY) };
+        line as u32 + 1 + ways.trailing_zeros()
     }
 }
 

@@ -9,6 +9,7 @@
 //! where the packet comes in; flows that differ in nothing else, of which there are a few at most, share a bucket.
 
 use weir_cpu::{Lane, Lanes, differ};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::index::TAGGED;
 use crate::random::Random;
@@ -152,7 +153,7 @@ pub type Addresses = [u64; 4];
 ///
 /// The first two words lie as the sixteen octets of a plain packet from its TTL on, so that they are loaded as they are: where
 /// the TTL is, the octet that all flows of a kind share; the protocol; where the checksum is, status and type of service.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 #[repr(transparent)]
 pub struct Short(pub(crate) [u64; 4]);
 

@@ -2,6 +2,8 @@
 //! line), what only its first packet told ([`Facts`], another), and both as they leave the table and reach the cold side
 //! (`Departed`, [`FlowRecord`]).
 
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
 use super::index::NONE;
 use super::key::{Addresses, Fate, Key, Kind, Parts, Rest, Secret, Short};
 
@@ -321,7 +323,7 @@ pub struct FlowRecord {
 ///
 /// Times are milliseconds that wrap after 49 days; a flow is looked at every ten seconds, so they never
 /// lie so far back, and no flow has 2^32 packets by then.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable)]
 #[repr(C, align(64))]
 pub(super) struct Hot {
     pub(super) short: Short,

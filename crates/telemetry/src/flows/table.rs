@@ -15,9 +15,9 @@ use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader, Writer};
 
 use super::expiry::{Clock, Dawn, Tally};
-use super::index::{Index, NONE, Unit, WAYS};
+use super::index::{Index, NONE, WAYS};
 use super::key::{Addresses, Fate, Secret};
-use super::record::{BEGINS, Departed, EndReason, FlowRecord, Reading, Share, Slip, TURNS, WIDE, milliseconds};
+use super::record::{BEGINS, Departed, EndReason, FlowRecord, Hot, Reading, Share, Slip, TURNS, WIDE, milliseconds};
 use super::{Facts, Observation};
 use crate::random::Random;
 
@@ -400,10 +400,10 @@ impl Table {
     /// Counts packets of known flows, until one is not; how many they were, and their octets.
     #[inline(always)]
     fn add(&mut self, packets: &[Reading], theirs: &[Addresses], moment: u32) -> (usize, u64) {
-        let (units, pool) = self.index.units_mut();
+        let (records, pool) = self.index.records_mut();
         let (mut count, mut octets) = (0, 0);
         for packet in packets {
-            let Some(hot) = Unit::at(units, packet.place).filter(|hot| hot.short == packet.short) else { break };
+            let Some(hot) = records.get_mut(packet.place as usize).filter(|hot| hot.short == packet.short) else { break };
             if packet.marks & (TURNS | WIDE) != 0
                 && (packet.marks & TURNS != 0 || theirs.get(count).is_none_or(|theirs| !pool.has_addresses(packet.place, theirs)))
             {
@@ -489,7 +489,7 @@ impl Block<'_> {
         let (mut done, mut octets) = (0, 0);
         loop {
             let rest = (&slips[done..count], fates.get(done..).unwrap_or(&[]), places.get(done..).unwrap_or(&[]));
-            let (known, sum) = add_plain(table.index.units_mut().0, self.share, rest, self.moment);
+            let (known, sum) = add_plain(table.index.records_mut().0, self.share, rest, self.moment);
             (done, octets) = (done + known, octets + sum);
             if done >= count {
                 return octets;
@@ -510,10 +510,10 @@ impl Block<'_> {
 
 /// Counts packets of known flows, until one is not; how many they were, and their octets.
 #[inline(always)]
-fn add_plain(units: &mut [Unit], share: Share, (slips, fates, places): (&[Slip], &[Fate], &[u32]), moment: u32) -> (usize, u64) {
+fn add_plain(records: &mut [Hot], share: Share, (slips, fates, places): (&[Slip], &[Fate], &[u32]), moment: u32) -> (usize, u64) {
     let (mut known, mut octets) = (0, 0);
     for ((slip, fate), place) in slips.iter().zip(fates).zip(places) {
-        let Some(hot) = Unit::at(units, *place) else { break };
+        let Some(hot) = records.get_mut(*place as usize) else { break };
         if share.differs(&hot.short, slip, *fate) || slip.marks() & TURNS != 0 {
             break;
         }
