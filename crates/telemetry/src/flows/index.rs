@@ -4,13 +4,13 @@
 //! in it, so that a packet of a known flow touches two lines only, this one and the record. The records lie behind their bucket, mostly
 //! on the same page. A bucket that is full goes on in a spare one, which has places of its own.
 //!
-//! **It is as large as its flows need**, so that few flows lie in few lines: linear hashing (Litwin 1980). Eight flows
-//! to a bucket on average; with every eighth flow that is more than ever before, one bucket is split in two, and about half of
-//! its records move to where the new bucket has its places.
+//! **It is as large as its flows need**, so that few flows lie in few lines: linear hashing (Litwin 1980). Up to eight flows
+//! to a bucket on average; once there are more, with every fourth flow that is more than ever before one bucket is split in two, and about
+//! half of its records move to where the new bucket has its places. So all are split when there are half as many flows more, and
+//! those that wait for it have twelve flows at most on average: what is in a spare bucket takes a second wait for memory.
 //!
-//! Of buckets with eight flows one in sixty has more than fourteen; of those that wait to be split next, with up to sixteen, a third,
-//! which are one in fifteen of all at most. There is a spare bucket for every eighth, so that with a keyed hash they
-//! do not run out. If they did, the flow would find no place and another one would leave for it.
+//! Of buckets with eight flows one in sixty has more than fourteen; of those that wait to be split next, with up to twelve, a quarter.
+//! There is a spare bucket for every eighth, so that with a keyed hash they do not run out. If they did, the flow would find no place and another one would leave for it.
 
 use weir_cpu::{LargePages, equal, prefetch_address, prefetch_write, soonest};
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute_mut, transmute_ref};
@@ -21,8 +21,9 @@ use super::store::Pool;
 
 /// Flows of a bucket.
 pub(super) const WAYS: usize = 14;
-/// Flows to a bucket on average, once there are more than the first buckets hold.
+/// Flows to a bucket on average, at most, once there are more than the first buckets hold; and while buckets are split, those more for each of them.
 const FLOWS: usize = 8;
+const FLOWS_A_SPLIT: usize = 4;
 /// Buckets at the start, a power of two.
 const FIRST: usize = 64;
 /// Spare buckets: one for so many others, and some more for small tables, where chance weighs more.
@@ -107,7 +108,7 @@ fn way_of(place: u32) -> usize {
 /// A way beyond those of a bucket, for those who look for one that is not there: it leads to a record of another bucket, or
 /// beyond all of them, and never to a bucket's line, which is no record.
 const NO_WAY: u32 = u32::BITS;
-const _: () = assert!((1 + NO_WAY as usize) % UNIT != 0);
+const _: () = assert!(!(1 + NO_WAY as usize).is_multiple_of(UNIT));
 
 /// How many buckets there are but for spare ones: `mask + 1`, and those that were split so far besides.
 #[derive(Clone, Copy, Debug)]
@@ -195,10 +196,16 @@ impl Index {
         (&mut self.lines, &self.pool)
     }
 
+    /// Asks for the bucket in a line.
+    #[inline(always)]
+    pub(super) fn fetch_bucket(&self, line: u32) {
+        prefetch_address(self.lines.as_ptr().wrapping_add(line as usize).cast());
+    }
+
     /// Asks for the record at a place.
     #[inline(always)]
-    pub(super) fn fetch_record(&self, place: u32) {
-        prefetch_write(self.lines.as_ptr().wrapping_add(place as usize).cast());
+    pub(super) fn fetch_record(&self, line: u32) {
+        prefetch_write(self.lines.as_ptr().wrapping_add(line as usize).cast());
     }
 
     /// The bucket of a hash.
@@ -318,7 +325,8 @@ impl Index {
     #[inline(always)]
     pub(super) fn is_dense(&self) -> bool {
         let count = self.extent.count();
-        self.flows >= count * FLOWS && count < self.main
+        let Extent { mask, split } = self.extent;
+        self.flows >= (mask as usize + 1) * FLOWS + split as usize * FLOWS_A_SPLIT && count < self.main
     }
 
     /// One more bucket: the next one that was not split yet gives it the flows whose hash leads there now.
@@ -481,31 +489,45 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    /// The line of a hash's bucket, and the ways there with its tag.
+    /// The ways with a tag of the bucket in a line.
     #[inline(always)]
-    fn ways(self, hash: u64) -> (usize, u32) {
-        let line = line_of(self.extent.home(hash));
-        let bucket: &Bucket = transmute_ref!(&self.lines[line]);
-        (line, bucket.ways(Index::tag(hash)))
+    pub(super) fn ways_in(self, line: u32, tag: u16) -> u32 {
+        let bucket: &Bucket = transmute_ref!(&self.lines[line as usize]);
+        bucket.ways(tag)
+    }
+
+    /// The line of a hash's bucket.
+    #[inline(always)]
+    pub(super) fn line(self, hash: u64) -> u32 {
+        line_of(self.extent.home(hash)) as u32
     }
 
     /// The first place where the flow may be, nearly always the place where it is; a place of nobody if there is none.
     #[inline(always)]
     pub(super) fn guess(self, hash: u64) -> u32 {
-        match self.ways(hash) {
-            (_, 0) => NONE,
-            (line, ways) => line as u32 + 1 + ways.trailing_zeros(),
+        let line = self.line(hash);
+        match self.ways_in(line, Index::tag(hash)) {
+            0 => NONE,
+            ways => line + 1 + ways.trailing_zeros(),
         }
     }
 
     /// The same for those who compare what is there with what they look for: some place of another flow, or of nobody, if there is none.
     #[inline(always)]
-    pub(super) fn likely(self, hash: u64) -> u32 {
-        let (line, ways) = self.ways(hash);
+    pub(super) fn likely(self, hash: &u64) -> u32 {
         // What it is when there is none.
         const { assert!(0_u32.trailing_zeros() == NO_WAY) };
-        line as u32 + 1 + ways.trailing_zeros()
+        let [_, low, high, tag] = parts(hash);
+        let line = line_of(self.extent.home((u64::from(low) | u64::from(high) << 16) << HOME_AT)) as u32;
+        line + 1 + self.ways_in(line, tag).trailing_zeros()
     }
+}
+
+/// The words of a hash, the lowest one first: read apart, so that the tag, which is the last one, comes from memory into all words of a register
+/// at once.
+#[inline(always)]
+pub(super) fn parts(hash: &u64) -> [u16; 4] {
+    if cfg!(target_endian = "little") { *transmute_ref!(hash) } else { std::array::from_fn(|word| (hash >> (16 * word)) as u16) }
 }
 
 #[cfg(test)]
@@ -565,7 +587,13 @@ mod tests {
         for flow in 0..MOST {
             assert!(flows.insert(flow));
             let count = flows.index.extent.count();
-            assert_eq!(count, FIRST.max(flow as usize / FLOWS + 1).min(flows.index.main), "{flow}");
+            // All of the first ones, of twice as many and so on; and those that are being split.
+            let mut whole = FIRST;
+            while flow as usize >= whole * (FLOWS + FLOWS_A_SPLIT) {
+                whole *= 2;
+            }
+            let more = (flow as usize + FLOWS_A_SPLIT).saturating_sub(whole * FLOWS) / FLOWS_A_SPLIT;
+            assert_eq!(count, (whole + more).min(flows.index.main), "{flow}");
             most_spare = most_spare.max(flows.index.spare_used());
             for earlier in [0, flow / 3, flow / 2, flow] {
                 let place = flows.find(earlier).unwrap_or_else(|| panic!("{earlier} of {flow}"));
@@ -573,8 +601,17 @@ mod tests {
             }
         }
         assert!(most_spare < flows.index.main / 11, "{most_spare} of {}", flows.index.main);
+        // A place is a line behind its bucket's, and never that line.
+        let place_of = |flow: u32| flows.find(flow).unwrap();
+        assert!((0..MOST).all(|flow| way_of(place_of(flow)) < WAYS && !(place_of(flow) as usize).is_multiple_of(UNIT)));
         let guessed = (0..MOST).filter(|flow| flows.find(*flow) == Some(flows.index.view().guess(flows.reading(*flow).hash))).count();
         assert!(guessed > MOST as usize * 97 / 100, "{guessed}");
+        // Who compares afterwards is led to the same places, and to no bucket by flows that are not there.
+        for flow in 0..2 * MOST {
+            let (view, hash) = (flows.index.view(), flows.reading(flow).hash);
+            let (likely, guess) = (view.likely(&hash), view.guess(hash));
+            assert!(if guess == NONE { !(likely as usize).is_multiple_of(UNIT) } else { likely == guess }, "{flow}");
+        }
         // Who looks at all buckets finds every flow once.
         let (mut at, mut seen) = (0, 0);
         loop {

@@ -185,6 +185,12 @@ impl Fate {
         Fate(self.0 & OUTPUT | u64::from(status) << (STATUS_AT + 32))
     }
 
+    /// Whether it is told that it was not forwarded, or why.
+    #[inline(always)]
+    pub(crate) fn has_status(self) -> bool {
+        self.0 & !OUTPUT != 0
+    }
+
     /// The same status with another interface.
     #[inline(always)]
     pub(crate) fn with_output(self, interface: u32) -> Fate {

@@ -103,10 +103,11 @@ impl Share {
         Short::of_plain(slip.key, self.interfaces, fate)
     }
 
-    /// Whether this is not the key of one.
+    /// Whether this is not the key of one; of packets that have a `STATUS`, or never one.
     #[inline(always)]
-    pub(super) fn differs(&self, key: &Short, slip: &Slip, fate: Fate) -> bool {
-        key.differs(&slip.key, self.interfaces, fate)
+    pub(super) fn differs<const STATUS: bool>(&self, key: &Short, slip: &Slip, fate: Fate) -> bool {
+        debug_assert!(STATUS || !fate.has_status());
+        key.differs(&slip.key, self.interfaces, if STATUS { fate } else { fate.with_status(0) })
     }
 
     /// In full width, with its hash.

@@ -9,9 +9,9 @@
 
 use weir_cpu::{Lane, Lanes};
 
+use super::index::TAGGED;
 use super::key::{Addresses, Begun, BegunWide, Kind, PROTOCOL_AT, Parts, Secret, Short, TOS_AT, ground};
 use super::observe;
-use super::index::TAGGED;
 use super::record::{FACTS, MPLS, Reading, Share, Slip, TURNED, WIDE, marks_of, sizes_of};
 use super::{Facts, Key, Observation};
 

@@ -15,7 +15,7 @@ use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader, Writer};
 
 use super::expiry::{Clock, Dawn, Tally};
-use super::index::{Index, NONE, WAYS};
+use super::index::{Index, NONE, WAYS, parts};
 use super::key::{Addresses, Fate, Secret};
 use super::record::{BEGINS, Departed, EndReason, FlowRecord, Hot, Reading, Share, Slip, TURNS, WIDE, milliseconds};
 use super::{Facts, Observation};
@@ -174,10 +174,20 @@ impl Table {
         self.resident() > VAST
     }
 
-    /// Asks for the buckets of packets.
+    /// Asks for the buckets of packets, whose lines stand in place of records' places until these are known.
     #[inline(always)]
-    pub(crate) fn fetch(&self, hashes: &[u64]) {
-        hashes.iter().for_each(|hash| self.index.fetch(*hash));
+    pub(crate) fn fetch(&self, hashes: &[u64], lines: &mut [u32]) {
+        let view = self.index.view();
+        for (hash, line) in hashes.iter().zip(lines) {
+            *line = view.line(*hash);
+            self.index.fetch_bucket(*line);
+        }
+    }
+
+    /// Once more.
+    #[inline(always)]
+    pub(crate) fn fetch_again(&self, lines: &[u32]) {
+        lines.iter().for_each(|line| self.index.fetch_bucket(*line));
     }
 
     /// Looks into their buckets and keeps the places of the records that may be theirs.
@@ -187,22 +197,22 @@ impl Table {
         packets.iter_mut().for_each(|packet| packet.place = view.guess(packet.hash));
     }
 
-    /// The same for [`GROUP`] packets at most, and asks for those records, and for where new flows will be put.
+    /// The same for [`GROUP`] packets at most whose buckets' lines are known, and asks for those records, and for where new flows will be put.
     #[inline(always)]
     pub(crate) fn guess_far(&self, hashes: &[u64], places: &mut [u32], is_wide: impl Fn(usize) -> bool) {
         let view = self.index.view();
         for (hash, place) in hashes.iter().zip(&mut *places) {
-            *place = view.guess(*hash);
-            if *place == NONE {
-                *place = self.guess_on(*hash);
-            }
+            let [.., tag] = parts(hash);
+            *place = match view.ways_in(*place, tag) {
+                0 => self.guess_on(*hash),
+                ways => *place + 1 + ways.trailing_zeros(),
+            };
         }
         // In a row, as the buckets.
         places.iter().for_each(|place| self.index.fetch_record(*place));
-        for (number, place) in places.iter().enumerate() {
-            if is_wide(number) {
-                self.index.pool.fetch(*place);
-            }
+        if (0..places.len()).fold(false, |any, number| any | is_wide(number)) {
+            let wide = places.iter().enumerate().filter(|(number, _)| is_wide(*number));
+            wide.for_each(|(_, place)| self.index.pool.fetch(*place));
         }
     }
 
@@ -287,6 +297,7 @@ impl Table {
             let (mut hashes, mut places) = ([0; GROUP], [NONE; GROUP]);
             hashes.iter_mut().zip(&*readings).for_each(|(hash, packet)| *hash = packet.hash);
             let count = readings.len();
+            self.fetch(&hashes[..count], &mut places[..count]);
             self.guess_far(&hashes[..count], &mut places[..count], |number| readings[number].marks & WIDE != 0);
             readings.iter_mut().zip(places).for_each(|(packet, place)| packet.place = place);
         }
@@ -296,7 +307,11 @@ impl Table {
     pub(crate) fn count_plain(&mut self, now: u64, plain: &Plain<'_>, mut facts: impl FnMut(usize) -> Facts) {
         self.set_clock(now);
         let (moment, facts) = (milliseconds(now), &mut facts);
-        let octets = dispatch(CountPlain { table: self, plain, moment, facts });
+        let octets = if plain.has_status {
+            dispatch(CountPlain::<_, true> { table: self, plain, moment, facts })
+        } else {
+            dispatch(CountPlain::<_, false> { table: self, plain, moment, facts })
+        };
         self.counts.packets.add(plain.slips.len() as u64);
         self.counts.octets.add(octets);
         self.counts.resident.set(self.resident() as u64);
@@ -425,40 +440,45 @@ pub(crate) struct Plain<'a> {
     pub(crate) hashes: &'a [u64],
     /// Where their flows may be, when that was looked for as they were read.
     pub(crate) places: Option<&'a [u32]>,
+    /// Whether the status may be part of a key.
+    pub(crate) has_status: bool,
 }
 
-/// As [`Count`], of plain packets.
-struct CountPlain<'a, F> {
+/// As [`Count`], of plain packets, which have a `STATUS` or never one.
+struct CountPlain<'a, F, const STATUS: bool> {
     table: &'a mut Table,
     plain: &'a Plain<'a>,
     moment: u32,
     facts: &'a mut F,
 }
 
-impl<F: FnMut(usize) -> Facts> Task for CountPlain<'_, F> {
+impl<F: FnMut(usize) -> Facts, const STATUS: bool> Task for CountPlain<'_, F, STATUS> {
     type Output = u64;
 
     #[inline(always)]
     fn run(self) -> u64 {
         let CountPlain { table, plain, moment, facts } = self;
-        let Plain { share, slips, fates, hashes, places } = *plain;
+        let Plain { share, slips, fates, hashes, places, .. } = *plain;
         let mut block = Block { share, moment, dawn: table.dawn(), tally: Tally::default(), facts };
         let (mut octets, mut near) = (0, [NONE; BLOCK]);
         if let Some(places) = places {
-            for from in (0..slips.len()).step_by(GROUP) {
+            for from in (0..slips.len()).step_by(SOON) {
                 // They were asked for as they were read; what was forgotten since, or has left the nearest cache, is asked for again.
                 let soon = places.get(from + SOON..).unwrap_or(&[]);
-                soon.iter().take(GROUP).for_each(|place| table.index.fetch_record(*place));
-                octets += block.count(table, (&slips[from..], &fates[from..], &hashes[from..], &places[from..]), from, GROUP);
+                match soon.first_chunk::<SOON>() {
+                    Some(soon) => soon.iter().for_each(|place| table.index.fetch_record(*place)),
+                    None => soon.iter().for_each(|place| table.index.fetch_record(*place)),
+                }
+                octets += block.count::<STATUS>(table, (&slips[from..], &fates[from..], &hashes[from..], &places[from..]), from, SOON);
             }
         } else {
             for from in (0..slips.len()).step_by(BLOCK) {
                 // In a loop of its own: so short that the processor has many packets under way, each of which waits for its loads.
                 let (view, hashes) = (table.index.view(), &hashes[from..]);
-                hashes.iter().zip(&mut near).for_each(|(hash, place)| *place = view.likely(*hash));
+                hashes.iter().zip(&mut near).for_each(|(hash, place)| *place = view.likely(hash));
                 // All of them at once: even what the second cache holds is waited for by those that count one after the other.
                 near.iter().for_each(|place| table.index.fetch_record(*place));
-                octets += block.count(table, (&slips[from..], &fates[from..], hashes, &near), from, BLOCK);
+                octets += block.count::<STATUS>(table, (&slips[from..], &fates[from..], hashes, &near), from, BLOCK);
             }
         }
         table.close(&block.tally);
@@ -478,7 +498,7 @@ struct Block<'a> {
 impl Block<'_> {
     /// Counts so many of the packets from place `from` on, and gives the sum of their octets.
     #[inline(always)]
-    fn count(
+    fn count<const STATUS: bool>(
         &mut self,
         table: &mut Table,
         (slips, fates, hashes, places): (&[Slip], &[Fate], &[u64], &[u32]),
@@ -489,7 +509,7 @@ impl Block<'_> {
         let (mut done, mut octets) = (0, 0);
         loop {
             let rest = (&slips[done..count], fates.get(done..).unwrap_or(&[]), places.get(done..).unwrap_or(&[]));
-            let (known, sum) = add_plain(table.index.records_mut().0, self.share, rest, self.moment);
+            let (known, sum) = add_plain::<STATUS>(table.index.records_mut().0, self.share, rest, self.moment);
             (done, octets) = (done + known, octets + sum);
             if done >= count {
                 return octets;
@@ -510,11 +530,16 @@ impl Block<'_> {
 
 /// Counts packets of known flows, until one is not; how many they were, and their octets.
 #[inline(always)]
-fn add_plain(records: &mut [Hot], share: Share, (slips, fates, places): (&[Slip], &[Fate], &[u32]), moment: u32) -> (usize, u64) {
+fn add_plain<const STATUS: bool>(
+    records: &mut [Hot],
+    share: Share,
+    (slips, fates, places): (&[Slip], &[Fate], &[u32]),
+    moment: u32,
+) -> (usize, u64) {
     let (mut known, mut octets) = (0, 0);
     for ((slip, fate), place) in slips.iter().zip(fates).zip(places) {
         let Some(hot) = records.get_mut(*place as usize) else { break };
-        if share.differs(&hot.short, slip, *fate) || slip.marks() & TURNS != 0 {
+        if share.differs::<STATUS>(&hot.short, slip, *fate) || slip.marks() & TURNS != 0 {
             break;
         }
         hot.add_plain(slip, moment);

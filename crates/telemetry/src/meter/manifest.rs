@@ -13,6 +13,7 @@ use weir_buf::{Flags, Pkt};
 use weir_cpu::{Lanes, Task};
 use weir_graph::DropReason;
 
+use super::directory::Directory;
 use crate::flows::key::Secret;
 use crate::flows::{AGAIN, Addresses, Beside, Facts, Fate, GROUP, LAG, Plain, Read, Reading, Selection, Share, Sight, Slip, Table, VECTOR};
 use crate::forwarding_status::{FOR_US, FORWARDED, INCOMPLETE_ADJACENCY, forwarding_status};
@@ -27,7 +28,7 @@ const BLOCK: usize = 16;
 /// What became of a packet so far stands in the lowest bits of its identity, which is the address of a cache line.
 const GONE: usize = 1;
 const HELD: usize = 2;
-const STATES: usize = GONE | HELD;
+pub(super) const STATES: usize = GONE | HELD;
 
 /// No place among the others: the packet waits.
 const NOWHERE: u32 = u32::MAX;
@@ -414,6 +415,7 @@ impl Manifest {
                     fates: &manifest.fates[from..end],
                     hashes: &manifest.hashes[from..end],
                     places: lens.far.then(|| &manifest.places[from..end]),
+                    has_status: lens.status != 0,
                 };
                 table.count_plain(now, &plain, |place| manifest.facts(from + place));
             }
@@ -517,17 +519,22 @@ fn leave_in_order(expected: &mut [usize], packets: &[Pkt]) -> usize {
     let is_next = |(one, packet): (&usize, &Pkt)| *one == packet.identity() && !packet.flags().any(NOT_PLAIN);
     let mut same = 0;
     for (expected, packets) in expected.chunks_mut(BLOCK).zip(packets.chunks(BLOCK)) {
-        let (mut differ, mut flags) = (0, Flags::NONE);
-        for (one, packet) in expected.iter().zip(packets) {
-            differ |= one ^ packet.identity();
-            flags |= packet.flags();
+        if let (Some(expected), Some(packets)) = (expected.first_chunk_mut::<BLOCK>(), packets.first_chunk::<BLOCK>()) {
+            let (mut differ, mut flags) = (0, Flags::NONE);
+            for (one, packet) in expected.iter().zip(packets) {
+                differ |= one ^ packet.identity();
+                flags |= packet.flags();
+            }
+            if differ == 0 && !flags.any(NOT_PLAIN) {
+                expected.iter_mut().for_each(|packet| *packet |= GONE);
+                same += BLOCK;
+                continue;
+            }
         }
-        let whole = expected.len().min(packets.len());
-        let is_whole = differ == 0 && !flags.any(NOT_PLAIN);
-        let count = if is_whole { whole } else { expected.iter().zip(packets).take_while(|both| is_next(*both)).count() };
+        let count = expected.iter().zip(packets).take_while(|both| is_next(*both)).count();
         expected.iter_mut().take(count).for_each(|packet| *packet |= GONE);
         same += count;
-        if count < whole {
+        if count < expected.len().min(packets.len()) {
             break;
         }
     }
@@ -553,7 +560,7 @@ impl<G: Read> Task for Near<'_, G> {
 
     #[inline(always)]
     fn run(self) {
-        self.taking.all(self.glass, |_, _, _| ());
+        self.taking.all(self.glass, &mut Silent);
     }
 }
 
@@ -573,33 +580,67 @@ impl<G: Read> Task for Far<'_, G> {
         let (from, end) = (taking.manifest.count, taking.manifest.count + taking.packets.len());
         // Theirs alone meanwhile.
         let mut all = std::mem::take(&mut taking.manifest.places);
-        let places = &mut all[from..end];
-        let is_vast = table.is_vast();
-        let look = |slips: &[Slip], hashes: &[u64], places: &mut [u32], first: usize| {
-            let some = first..(first + GROUP).min(places.len());
-            table.guess_far(&hashes[some.clone()], &mut places[some], |number| slips[first + number].is_wide());
-        };
-        let manifest = taking.all(glass, |slips, hashes, first| {
-            table.fetch(&hashes[first..(first + GROUP).min(hashes.len())]);
-            if is_vast && let Some(before) = first.checked_sub(AGAIN) {
-                table.fetch(&hashes[before..before + GROUP]);
-            }
-            if let Some(early) = first.checked_sub(LAG) {
-                look(slips, hashes, places, early);
-            }
-        });
-        let late = places.len().next_multiple_of(GROUP).saturating_sub(LAG);
-        for first in (late..places.len()).step_by(GROUP) {
-            look(&manifest.slips[from..end], &manifest.hashes[from..end], places, first);
+        let mut asking = Asking { table, is_vast: table.is_vast(), places: &mut all[from..end] };
+        let manifest = taking.all(glass, &mut asking);
+        let late = (end - from).next_multiple_of(GROUP).saturating_sub(LAG);
+        for first in (late..end - from).step_by(GROUP) {
+            asking.look(&manifest.slips[from..end], &manifest.hashes[from..end], first);
         }
         manifest.places = all;
     }
 }
 
-impl<'a> Taking<'a> {
-    /// Reads all packets, a group at a time; `read` is told of each group that was.
+/// Somebody who is told of each group that was read, from which place on. No closure: those would not be compiled for the better
+/// instruction set.
+trait Told {
+    fn group(&mut self, slips: &[Slip], hashes: &[u64], first: usize);
+}
+
+/// Does nothing about it.
+struct Silent;
+
+impl Told for Silent {
     #[inline(always)]
-    fn all(self, glass: impl Read, mut read: impl FnMut(&[Slip], &[u64], usize)) -> &'a mut Manifest {
+    fn group(&mut self, _slips: &[Slip], _hashes: &[u64], _first: usize) {}
+}
+
+/// Asks a table for what it will need.
+struct Asking<'a> {
+    table: &'a Table,
+    is_vast: bool,
+    places: &'a mut [u32],
+}
+
+impl Asking<'_> {
+    /// Looks into the buckets of a group.
+    #[inline(always)]
+    fn look(&mut self, slips: &[Slip], hashes: &[u64], first: usize) {
+        let some = first..(first + GROUP).min(self.places.len());
+        let (slips, hashes, places) = (&slips[some.clone()], &hashes[some.clone()], &mut self.places[some]);
+        self.table.guess_far(hashes, places, |number| slips[number].is_wide());
+    }
+}
+
+impl Told for Asking<'_> {
+    #[inline(always)]
+    fn group(&mut self, slips: &[Slip], hashes: &[u64], first: usize) {
+        let some = first..(first + GROUP).min(hashes.len());
+        self.table.fetch(&hashes[some.clone()], &mut self.places[some]);
+        if self.is_vast
+            && let Some(before) = first.checked_sub(AGAIN)
+        {
+            self.table.fetch_again(&self.places[before..before + GROUP]);
+        }
+        if let Some(early) = first.checked_sub(LAG) {
+            self.look(slips, hashes, early);
+        }
+    }
+}
+
+impl<'a> Taking<'a> {
+    /// Reads all packets, a group at a time; `told` is told of each group that was.
+    #[inline(always)]
+    fn all(self, glass: impl Read, told: &mut impl Told) -> &'a mut Manifest {
         let Taking { manifest, sight, subject, packets } = self;
         let Manifest { slips, packets: identities, hashes, beside, others, odd, count, .. } = &mut *manifest;
         let (from, end) = (*count, *count + packets.len());
@@ -633,7 +674,7 @@ impl<'a> Taking<'a> {
             if sight.wants_facts() {
                 packets.iter().zip(&mut beside[first..]).for_each(|(packet, beside)| *beside = Beside::of(packet.data()));
             }
-            read(slips, hashes, first);
+            told.group(slips, hashes, first);
         }
         manifest
     }
@@ -670,62 +711,6 @@ fn read_other(
     let hash = reading.hash;
     others.put(place, reading, addresses);
     hash
-}
-
-/// From identities to places; made when it is asked, for one turn.
-#[derive(Debug, Default)]
-struct Directory {
-    /// Places plus one, by hash of the identity; 0: free. Twice as many as there can be places.
-    slots: Vec<(usize, u32)>,
-    /// So many places are in it.
-    noted: usize,
-}
-
-impl Directory {
-    fn resize(&mut self, places: usize) {
-        self.slots.clear();
-        self.slots.resize(2 * places, (0, 0));
-        self.noted = 0;
-    }
-
-    /// Takes in the identities that came since.
-    fn note(&mut self, packets: &[usize]) {
-        for (place, packet) in packets.iter().enumerate().skip(self.noted) {
-            let identity = packet & !STATES;
-            let slot = self.slot(identity);
-            if let Some(free) = self.slots.get_mut(slot)
-                && identity != 0
-            {
-                *free = (identity, place as u32 + 1);
-            }
-        }
-        self.noted = packets.len();
-    }
-
-    fn find(&self, identity: usize) -> Option<usize> {
-        let (_, place) = *self.slots.get(self.slot(identity))?;
-        (place as usize).checked_sub(1)
-    }
-
-    /// The slot of an identity, or the one where it would be.
-    fn slot(&self, identity: usize) -> usize {
-        let mask = self.slots.len().wrapping_sub(1);
-        // Metadata is a cache line or more apart; Fibonacci hashing spreads what is in a row.
-        let mut slot = (identity >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20 & mask;
-        // At most half of the slots are taken.
-        while self.slots.get(slot).is_some_and(|(other, place)| *place != 0 && *other != identity) {
-            slot = (slot + 1) & mask;
-        }
-        slot
-    }
-
-    #[inline]
-    fn clear(&mut self) {
-        if self.noted > 0 {
-            self.slots.fill((0, 0));
-            self.noted = 0;
-        }
-    }
 }
 
 /// A reading whose packet waits.

@@ -13,6 +13,7 @@
 //! once it has found its size, or waits: tables come and go, and questions are asked, through a mailbox ([`control`]).
 
 pub mod control;
+mod directory;
 mod manifest;
 pub mod question;
 
