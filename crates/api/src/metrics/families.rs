@@ -73,6 +73,8 @@ const OF_WORKER: &[&str] = &["worker"];
 const OF_WORKER_AND_REASON: &[&str] = &["worker", "reason"];
 const OF_POOL: &[&str] = &["pool"];
 const OF_COLLECTOR: &[&str] = &["collector"];
+/// One address may be spoken to in several ways.
+const OF_FLOW_COLLECTOR: &[&str] = &["collector", "transport"];
 const OF_SHARE: &[&str] = &["interface", "worker"];
 const OF_DROP: &[&str] = &["interface", "node", "reason", "standard"];
 
@@ -316,6 +318,9 @@ pub const METRICS: &[Metric] = &[
     counter("weir_flow_exported_packets", "packets", OF_WORKER, "Packets in exported records.", |all, out| {
         flow_workers(all).for_each(|it| out.put([&it.worker], it.exported.packets));
     }),
+    counter("weir_flow_exported_bytes", "bytes", OF_WORKER, "Octets in exported records.", |all, out| {
+        flow_workers(all).for_each(|it| out.put([&it.worker], it.exported.octets));
+    }),
     counter(
         "weir_flow_unexported_flows",
         "flows",
@@ -328,9 +333,21 @@ pub const METRICS: &[Metric] = &[
     counter("weir_flow_unexported_packets", "packets", OF_WORKER, "Packets of flows that made room and are in no record.", |all, out| {
         flow_workers(all).for_each(|it| out.put([&it.worker], it.unexported.packets));
     }),
+    counter("weir_flow_unexported_bytes", "bytes", OF_WORKER, "Octets of flows that made room and are in no record.", |all, out| {
+        flow_workers(all).for_each(|it| out.put([&it.worker], it.unexported.octets));
+    }),
     counter("weir_flow_ignored_packets", "packets", OF_WORKER, "Packets that were not metered since there was no table.", |all, out| {
         flow_workers(all).for_each(|it| out.put([&it.worker], it.ignored_packets));
     }),
+    counter(
+        "weir_flow_ignored_bytes",
+        "bytes",
+        OF_WORKER,
+        "Octets of packets that were not metered since there was no table.",
+        |all, out| {
+            flow_workers(all).for_each(|it| out.put([&it.worker], it.ignored_octets));
+        },
+    ),
     counter("weir_flow_passed_over_packets", "packets", OF_WORKER, "Packets that sampling passed over.", |all, out| {
         flow_workers(all).for_each(|it| out.put([&it.worker], it.passed_over));
     }),
@@ -349,20 +366,92 @@ pub const METRICS: &[Metric] = &[
     counter("weir_flow_taken_flows", "flows", &[], "Records that the exporter took.", |all, out| {
         all.ipfix.iter().for_each(|it| out.put([], it.taken.flows));
     }),
-    counter("weir_flow_collector_messages", "", OF_COLLECTOR, "Messages that went out to a collector.", |all, out| {
-        flow_collectors(all).for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.messages));
+    counter("weir_flow_taken_packets", "packets", &[], "Packets in records that the exporter took.", |all, out| {
+        all.ipfix.iter().for_each(|it| out.put([], it.taken.packets));
     }),
-    counter("weir_flow_collector_sent_flows", "flows", OF_COLLECTOR, "Records that were sent to a collector.", |all, out| {
-        flow_collectors(all).for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.sent.flows));
+    counter("weir_flow_taken_bytes", "bytes", &[], "Octets in records that the exporter took.", |all, out| {
+        all.ipfix.iter().for_each(|it| out.put([], it.taken.octets));
     }),
-    counter("weir_flow_collector_not_sent_flows", "flows", OF_COLLECTOR, "Records that were not sent to a collector.", |all, out| {
-        flow_collectors(all).for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.not_sent.flows));
+    gauge("weir_flow_collector_up", "", OF_FLOW_COLLECTOR, "1 while a collector is connected; datagrams always are.", |all, out| {
+        of_flow_collectors(all, out, |it| it.connected.into());
     }),
-    counter("weir_flow_collector_errors", "", OF_COLLECTOR, "Errors with a collector.", |all, out| {
-        flow_collectors(all).for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.errors));
+    counter("weir_flow_collector_connections", "", OF_FLOW_COLLECTOR, "Connections to a collector that were made.", |all, out| {
+        of_flow_collectors(all, out, |it| it.connections);
     }),
-    gauge("weir_flow_collector_queued_bytes", "bytes", OF_COLLECTOR, "Octets that wait for a collector's stream.", |all, out| {
-        flow_collectors(all).for_each(|it| out.put([&std::net::SocketAddr::new(it.address, it.port)], it.queued));
+    counter("weir_flow_collector_messages", "", OF_FLOW_COLLECTOR, "Messages that went out to a collector.", |all, out| {
+        of_flow_collectors(all, out, |it| it.messages);
+    }),
+    counter("weir_flow_collector_message_bytes", "bytes", OF_FLOW_COLLECTOR, "Octets of those messages.", |all, out| {
+        of_flow_collectors(all, out, |it| it.message_octets);
+    }),
+    counter("weir_flow_collector_sent_flows", "flows", OF_FLOW_COLLECTOR, "Records that were sent to a collector.", |all, out| {
+        of_flow_collectors(all, out, |it| it.sent.flows);
+    }),
+    counter(
+        "weir_flow_collector_sent_packets",
+        "packets",
+        OF_FLOW_COLLECTOR,
+        "Packets in records that were sent to a collector.",
+        |all, out| {
+            of_flow_collectors(all, out, |it| it.sent.packets);
+        },
+    ),
+    counter(
+        "weir_flow_collector_sent_bytes",
+        "bytes",
+        OF_FLOW_COLLECTOR,
+        "Octets in records that were sent to a collector.",
+        |all, out| {
+            of_flow_collectors(all, out, |it| it.sent.octets);
+        },
+    ),
+    counter("weir_flow_collector_not_sent_flows", "flows", OF_FLOW_COLLECTOR, "Records that were not sent to a collector.", |all, out| {
+        of_flow_collectors(all, out, |it| it.not_sent.flows);
+    }),
+    counter(
+        "weir_flow_collector_not_sent_packets",
+        "packets",
+        OF_FLOW_COLLECTOR,
+        "Packets in records that were not sent to a collector.",
+        |all, out| {
+            of_flow_collectors(all, out, |it| it.not_sent.packets);
+        },
+    ),
+    counter(
+        "weir_flow_collector_not_sent_bytes",
+        "bytes",
+        OF_FLOW_COLLECTOR,
+        "Octets in records that were not sent to a collector.",
+        |all, out| {
+            of_flow_collectors(all, out, |it| it.not_sent.octets);
+        },
+    ),
+    counter("weir_flow_collector_left_out_flows", "flows", OF_FLOW_COLLECTOR, "Records that a collector does not want.", |all, out| {
+        of_flow_collectors(all, out, |it| it.left_out.flows);
+    }),
+    counter(
+        "weir_flow_collector_left_out_packets",
+        "packets",
+        OF_FLOW_COLLECTOR,
+        "Packets in records that a collector does not want.",
+        |all, out| {
+            of_flow_collectors(all, out, |it| it.left_out.packets);
+        },
+    ),
+    counter(
+        "weir_flow_collector_left_out_bytes",
+        "bytes",
+        OF_FLOW_COLLECTOR,
+        "Octets in records that a collector does not want.",
+        |all, out| {
+            of_flow_collectors(all, out, |it| it.left_out.octets);
+        },
+    ),
+    counter("weir_flow_collector_errors", "", OF_FLOW_COLLECTOR, "Errors with a collector.", |all, out| {
+        of_flow_collectors(all, out, |it| it.errors);
+    }),
+    gauge("weir_flow_collector_queued_bytes", "bytes", OF_FLOW_COLLECTOR, "Octets that wait for a collector's stream.", |all, out| {
+        of_flow_collectors(all, out, |it| it.queued);
     }),
     gauge("weir_sflow_interface_sampling_rate", "", OF_INTERFACE, "One packet of an interface in this many is sampled.", |all, out| {
         all.sflow.interfaces.iter().for_each(|it| out.put([&it.interface], it.sampling_rate));
@@ -525,8 +614,10 @@ fn flow_workers(all: &Snapshot) -> impl Iterator<Item = &FlowWorker> {
     all.ipfix.iter().flat_map(|it| &it.workers)
 }
 
-fn flow_collectors(all: &Snapshot) -> impl Iterator<Item = &IpfixCollector> {
-    all.ipfix.iter().flat_map(|it| &it.collectors)
+fn of_flow_collectors(all: &Snapshot, out: &mut Samples, value: impl Fn(&IpfixCollector) -> u64) {
+    for it in all.ipfix.iter().flat_map(|it| &it.collectors) {
+        out.put([&std::net::SocketAddr::new(it.address, it.port), &it.transport], value(it));
+    }
 }
 
 fn members(all: &Snapshot, mut sample: impl FnMut(&Bond, &BondMember)) {

@@ -63,6 +63,22 @@ pub(crate) fn route(prefix: &str, table: u32) -> Route {
 
 pub(crate) fn ipfix() -> Ipfix {
     let load = |flows| FlowLoad { flows, packets: 3 * flows, octets: 300 * flows };
+    let tcp = IpfixCollector {
+        address: [192, 0, 2, 9].into(),
+        port: 4739,
+        transport: "tcp".into(),
+        version: "ipfix".into(),
+        connected: true,
+        connections: 1,
+        messages: 3,
+        message_octets: 900,
+        sent: load(17),
+        not_sent: load(1),
+        left_out: FlowLoad::default(),
+        queued: 0,
+        errors: 1,
+        last_error: Some("Connection refused".into()),
+    };
     Ipfix {
         settings: IpfixSettings {
             active_timeout: 60,
@@ -88,22 +104,8 @@ pub(crate) fn ipfix() -> Ipfix {
         }],
         taken: load(18),
         oldest_ms: 12,
-        collectors: vec![IpfixCollector {
-            address: [192, 0, 2, 9].into(),
-            port: 4739,
-            transport: "tcp".into(),
-            version: "ipfix".into(),
-            connected: true,
-            connections: 1,
-            messages: 3,
-            message_octets: 900,
-            sent: load(17),
-            not_sent: load(1),
-            left_out: FlowLoad::default(),
-            queued: 0,
-            errors: 1,
-            last_error: Some("Connection refused".into()),
-        }],
+        // One address, spoken to in two ways.
+        collectors: vec![IpfixCollector { transport: "udp".into(), not_sent: load(0), ..tcp.clone() }, tcp],
         templates: vec![IpfixTemplate {
             id: 256,
             records: "router".into(),
