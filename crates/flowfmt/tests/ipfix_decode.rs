@@ -277,6 +277,33 @@ fn a_flood_of_templates_takes_bounded_memory() {
     assert_eq!(told(&mut collector, &data).len(), 3);
 }
 
+/// Withdrawals of all templates cost those who have some, not those who send them, however many others have.
+#[test]
+fn withdrawals_by_others_cost_little() {
+    let mut collector = Collector::new();
+    let templates: Vec<u8> = (256..6256_u16).flat_map(|id| [&id.to_be_bytes()[..], &[0, 1, 0, 4, 0, 1]].concat()).collect();
+    for domain in 0..20_u32 {
+        let mut message = ipfix(0, &[(2, &templates)]);
+        message[12..16].copy_from_slice(&domain.to_be_bytes());
+        collector.read(exporter(), &message, &mut |_| {});
+    }
+    let all: Vec<u8> = [0, 2, 0, 0].repeat(15_000);
+    let options: Vec<u8> = [0, 3, 0, 0].repeat(15_000);
+    let begin = std::time::Instant::now();
+    for (domain, withdrawals) in [(99_u32, (2, &all[..])), (0, (3, &options[..]))] {
+        let mut message = ipfix(0, &[withdrawals]);
+        message[12..16].copy_from_slice(&domain.to_be_bytes());
+        collector.read(exporter(), &message, &mut |_| {});
+    }
+    // Two looks through 120,000 templates for each would take minutes.
+    assert!(begin.elapsed() < std::time::Duration::from_secs(5), "{:?}", begin.elapsed());
+    assert_eq!(collector.templates(), 120_000);
+    let mut message = ipfix(0, &[(2, &all)]);
+    message[12..16].copy_from_slice(&7_u32.to_be_bytes());
+    collector.read(exporter(), &message, &mut |_| {});
+    assert_eq!(collector.templates(), 114_000);
+}
+
 #[test]
 fn sets_that_wait_take_bounded_memory() {
     let mut collector = Collector::new();

@@ -1,10 +1,10 @@
 //! A map that forgets what was not used for the longest time when it would become too heavy.
 //!
-//! Each entry has a weight (1 or more). The map's hash is keyed, as the standard library has it: whoever chooses
-//! the keys cannot make them collide.
+//! Each entry has a weight (1 or more). Keys are in order: those that belong together are found without a look at the
+//! others, and whoever chooses them cannot make any look slow.
 
-use std::collections::{BTreeMap, HashMap};
-use std::hash::Hash;
+use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 
 #[derive(Debug)]
 struct Entry<V> {
@@ -16,7 +16,7 @@ struct Entry<V> {
 /// The map.
 #[derive(Debug)]
 pub(super) struct Bounded<K, V> {
-    entries: HashMap<K, Entry<V>>,
+    entries: BTreeMap<K, Entry<V>>,
     /// By the moment of last use.
     order: BTreeMap<u64, K>,
     moment: u64,
@@ -25,10 +25,10 @@ pub(super) struct Bounded<K, V> {
     forgotten: u64,
 }
 
-impl<K: Hash + Eq + Clone, V> Bounded<K, V> {
+impl<K: Ord + Clone, V> Bounded<K, V> {
     /// A map of at most this weight.
     pub(super) fn new(most: usize) -> Bounded<K, V> {
-        Bounded { entries: HashMap::new(), order: BTreeMap::new(), moment: 0, weight: 0, most, forgotten: 0 }
+        Bounded { entries: BTreeMap::new(), order: BTreeMap::new(), moment: 0, weight: 0, most, forgotten: 0 }
     }
 
     /// The value, which is now the one used last.
@@ -65,9 +65,9 @@ impl<K: Hash + Eq + Clone, V> Bounded<K, V> {
         true
     }
 
-    /// Takes out whatever the condition does not hold for.
-    pub(super) fn retain(&mut self, keep: impl Fn(&K, &V) -> bool) {
-        let gone: Vec<K> = self.entries.iter().filter(|(key, entry)| !keep(key, &entry.value)).map(|(key, _)| key.clone()).collect();
+    /// Takes out all of a range.
+    pub(super) fn remove_range(&mut self, range: impl RangeBounds<K>) {
+        let gone: Vec<K> = self.entries.range(range).map(|(key, _)| key.clone()).collect();
         gone.iter().for_each(|key| _ = self.remove(key));
     }
 
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!((map.len(), map.forgotten(), map.weight), (2, 1, 8));
         map.insert(3, 'd', 6);
         assert_eq!((map.len(), map.weight, map.forgotten()), (2, 10, 1));
-        map.retain(|key, _| *key != 3);
+        map.remove_range(2..4);
         assert_eq!((map.len(), map.weight, map.order.len()), (1, 4, 1));
         // Heavier than everything: nothing stays, itself included.
         map.insert(9, 'e', 11);

@@ -168,7 +168,8 @@ impl Collector {
     fn set(&mut self, header: &Header, set: u16, offset: usize, body: &[u8], sink: &mut dyn FnMut(Item<'_>)) -> Option<u32> {
         match (header.version, set) {
             (_, FIRST_DATA_SET..) => {
-                let Some(template) = self.templates.touch(&(Session::of(header), set)).cloned() else {
+                let mut of = |options| self.templates.touch(&(Session::of(header), options, set)).cloned();
+                let Some(template) = of(false).or_else(|| of(true)) else {
                     self.hold(header, set, offset, body, sink);
                     return None;
                 };

@@ -228,7 +228,7 @@ pub enum Problem {
 }
 
 /// Whom a template belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Session {
     exporter: SocketAddr,
     version: Version,
@@ -238,6 +238,12 @@ struct Session {
 impl Session {
     fn of(header: &Header) -> Session {
         Session { exporter: header.exporter, version: header.version, domain: header.domain }
+    }
+
+    /// All that an exporter may have, first and last.
+    fn all_of(exporter: SocketAddr) -> (Session, Session) {
+        let of = |version, domain| Session { exporter, version, domain };
+        (of(Version::NetFlow5, 0), of(Version::Ipfix, u32::MAX))
     }
 }
 
@@ -273,7 +279,8 @@ pub struct Totals {
 /// Reads messages of any number of exporters. See the module.
 #[derive(Debug)]
 pub struct Collector {
-    templates: Bounded<(Session, u16), Arc<Template>>,
+    /// By whose they are, whether they are of options, and their number: all of a kind are withdrawn at once.
+    templates: Bounded<(Session, bool, u16), Arc<Template>>,
     expected: Bounded<Session, u32>,
     held: VecDeque<Held>,
     held_cost: usize,
@@ -313,8 +320,9 @@ impl Collector {
 
     /// A session of a stream is over: its templates and numbers are forgotten (RFC 7011, 8.1 and 10.4).
     pub fn forget(&mut self, exporter: SocketAddr) {
-        self.templates.retain(|(session, _), _| session.exporter != exporter);
-        self.expected.retain(|session, _| session.exporter != exporter);
+        let (first, last) = Session::all_of(exporter);
+        self.templates.remove_range((first.clone(), false, 0)..=(last.clone(), true, u16::MAX));
+        self.expected.remove_range(first..=last);
     }
 
     /// Reads a datagram, or a message of a stream.

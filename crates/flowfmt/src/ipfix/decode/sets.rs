@@ -109,7 +109,9 @@ impl Collector {
         self.totals.templates += 1;
         sink(Item::Template(header, &template));
         let (session, template) = (Session::of(header), Arc::new(template));
-        self.templates.insert((session.clone(), id), template.clone(), 1 + template.fields.len());
+        // A number is of one kind at a time.
+        self.templates.remove(&(session.clone(), !options, id));
+        self.templates.insert((session.clone(), options, id), template.clone(), 1 + template.fields.len());
         self.release(&session, &template, sink);
         Ok(specifiers.at)
     }
@@ -118,9 +120,12 @@ impl Collector {
         let session = Session::of(header);
         let all = if options { super::super::OPTIONS_TEMPLATE_SET } else { super::super::TEMPLATE_SET };
         match id {
-            FIRST_DATA_SET.. => _ = self.templates.remove(&(session, id)),
+            FIRST_DATA_SET.. => {
+                let kinds = [false, true];
+                kinds.into_iter().for_each(|kind| _ = self.templates.remove(&(session.clone(), kind, id)));
+            }
             // RFC 7011, 8.1: the set's own number stands for all of its kind.
-            _ if id == all => self.templates.retain(|(owner, _), template| *owner != session || template.is_options() != options),
+            _ if id == all => self.templates.remove_range((session.clone(), options, 0)..=(session, options, u16::MAX)),
             _ => return Err(Problem::TemplateNumber(id)),
         }
         sink(Item::Withdrawn(header, id));
