@@ -433,6 +433,39 @@ fn collectors_that_are_not_there_are_told_and_cost_nothing() {
     assert_eq!(stats.collectors[1].1.not_sent.flows, 3000);
 }
 
+/// A listener with no room for another connection: whoever asks for one gets no answer.
+fn silent() -> (rustix::fd::OwnedFd, std::net::TcpStream, SocketAddr) {
+    use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
+    let listener = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&listener, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    listen(&listener, 0).unwrap();
+    let address = SocketAddr::try_from(rustix::net::getsockname(&listener).unwrap()).unwrap();
+    let first = std::net::TcpStream::connect(address).unwrap();
+    (listener, first, address)
+}
+
+/// A collector that does not answer holds up nobody: neither the others when it is taken away, nor the end.
+#[test]
+fn one_that_does_not_answer_is_left_at_once() {
+    let (_listener, _first, address) = silent();
+    let (socket, (mut table, source)) = (ear("127.0.0.1:0").unwrap(), table(0..100));
+    let datagrams = udp(socket.local_addr().unwrap(), Version::Ipfix);
+    let exporter = start(vec![datagrams.clone(), tcp(address)], vec![source]);
+    wait("templates", || exporter.stats().collectors[0].1.messages > 0);
+    let begin = Instant::now();
+    exporter.reconfigure(config(Duration::from_secs(30), vec![datagrams.clone()]));
+    table.flush();
+    wait("the flows", || exporter.stats().collectors[0].1.sent.flows == 100);
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    // Two seconds for its queue, which would be five for the connection.
+    exporter.reconfigure(config(Duration::from_secs(30), vec![datagrams, tcp(address)]));
+    wait("the other", || exporter.stats().collectors.len() == 2);
+    let begin = Instant::now();
+    let stats = exporter.stop();
+    assert!(begin.elapsed() < Duration::from_millis(3500), "{:?}", begin.elapsed());
+    assert!(stats.collectors[1].1.last_error.is_some());
+}
+
 /// A folder that goes away with the test.
 struct Folder(PathBuf);
 

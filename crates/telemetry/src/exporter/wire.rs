@@ -9,7 +9,10 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::net::sockopt::set_socket_linger;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_socket_linger, socket_error};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -61,7 +64,7 @@ fn is_wait(error: &Error) -> bool {
 impl Wire {
     /// Connects; in TLS, if there are settings for it. `is_over` ends the wait for an answer.
     pub(super) fn connect(address: &SocketAddr, tls: Option<&TlsSettings>, is_over: impl Fn() -> bool) -> Result<Wire, Error> {
-        let socket = TcpStream::connect_timeout(address, CONNECT)?;
+        let socket = dial(address, &is_over)?;
         socket.set_nodelay(true)?;
         socket.set_write_timeout(Some(SLICE))?;
         socket.set_read_timeout(Some(SLICE))?;
@@ -165,6 +168,29 @@ impl Wire {
             Err(error) => Err(error),
         }
     }
+}
+
+/// A socket that is connected. Whoever ends this need not wait for a collector that does not answer.
+fn dial(address: &SocketAddr, is_over: impl Fn() -> bool) -> Result<TcpStream, Error> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    let until = Instant::now() + CONNECT;
+    let mut outcome = rustix::net::connect(&socket, address);
+    while outcome == Err(Errno::INPROGRESS) {
+        if is_over() || Instant::now() >= until {
+            return Err(Error::new(ErrorKind::TimedOut, "connection timed out"));
+        }
+        let slice = Timespec { tv_sec: 0, tv_nsec: SLICE.as_nanos() as i64 };
+        match poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&slice)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => outcome = socket_error(&socket)?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    outcome?;
+    let socket = TcpStream::from(socket);
+    socket.set_nonblocking(false)?;
+    Ok(socket)
 }
 
 /// The router's side of TLS.
