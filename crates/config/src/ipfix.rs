@@ -273,6 +273,30 @@ pub const ELEMENTS: &[(&str, u16, Shapes)] = &[
     ("selectorId", 8, ALL),
 ];
 
+/// Elements that the other direction tells anew in a record of both (RFC 5103).
+const REVERSED: [&str; 18] = [
+    "octetDeltaCount",
+    "packetDeltaCount",
+    "tcpControlBits",
+    "flowEndSysUpTime",
+    "flowStartSysUpTime",
+    "minimumIpTotalLength",
+    "maximumIpTotalLength",
+    "minimumTTL",
+    "maximumTTL",
+    "forwardingStatus",
+    "flowEndReason",
+    "flowStartMilliseconds",
+    "flowEndMilliseconds",
+    "flowStartMicroseconds",
+    "flowEndMicroseconds",
+    "flowStartNanoseconds",
+    "flowEndNanoseconds",
+    "fragmentFlags",
+];
+
+/// The place of frames among the shapes.
+const FRAMES: usize = 2;
 const V4: Shapes = [true, false, false, true];
 const V6: Shapes = [false, true, false, false];
 const V6_HOP: Shapes = [false, true, false, true];
@@ -422,9 +446,9 @@ impl Ipfix {
         self.sets_in_use().into_iter().filter(wants).collect()
     }
 
-    /// Octets of the longest template and of the longest record of a set, each alone in a message.
+    /// Octets of the longest template and of the longest record of a set, each alone in a message to a collector.
     #[must_use]
-    pub fn longest(&self, set: &str) -> (u32, u32) {
+    pub fn longest(&self, set: &str, version: IpfixVersion) -> (u32, u32) {
         let mut elements: Vec<&str> = Vec::new();
         let parts = self.parts_of(set);
         for part in &parts {
@@ -435,14 +459,27 @@ impl Ipfix {
         }
         elements.sort_unstable();
         elements.dedup();
+        // RFC 7011, 3.1 to 3.4: message header 16, set header 4, template header 4, 4 for each field, 8 with an enterprise.
+        // RFC 3954, 5.1 and 5.2: a header of 20, and up to three octets of padding.
+        let (head, is_both) = match version {
+            IpfixVersion::Ipfix => (16 + 4, self.biflow),
+            IpfixVersion::Netflow9 => (20 + 4 + 3, false),
+        };
         let (mut template, mut record) = (0, 0);
         for shape in 0..4 {
-            let here = |element: &str| ELEMENTS.iter().find(|(name, _, shapes)| *name == element && shapes[shape]);
-            let octets = elements.iter().filter_map(|element| here(element)).map(|(_, octets, _)| u32::from(*octets));
-            let (count, sum) = octets.fold((0, 0), |(count, sum), octets| (count + 1, sum + octets));
-            // RFC 7011, 3.1 to 3.4: message header 16, set header 4, template header 4, 4 for each field.
-            template = template.max(16 + 4 + 4 + 4 * count);
-            record = record.max(16 + 4 + sum);
+            let here = |element: &&str| ELEMENTS.iter().find(|(name, _, shapes)| name == element && shapes[shape]);
+            let sum = |elements: &mut dyn Iterator<Item = &&str>| {
+                elements.filter_map(here).fold((0, 0), |(count, sum), (_, octets, _)| (count + 1, sum + u32::from(*octets)))
+            };
+            let (mut specifiers, mut octets) = sum(&mut elements.iter());
+            specifiers *= 4;
+            if is_both && shape != FRAMES {
+                let (count, sum) = sum(&mut elements.iter().filter(|element| REVERSED.contains(element)));
+                // Behind them stands biflowDirection.
+                (specifiers, octets) = (specifiers + 8 * count + 4, octets + sum + 1);
+            }
+            template = template.max(head + 4 + specifiers);
+            record = record.max(head + octets);
         }
         (template, record)
     }

@@ -99,7 +99,7 @@ impl Rules<'_, '_> {
         let Some(collector) = ipfix.collectors.get(item) else { return };
         let room = collector.message();
         for set in ipfix.sets_for(collector) {
-            let (template, record) = ipfix.longest(set);
+            let (template, record) = ipfix.longest(set, collector.version);
             let needed = template.max(record);
             if needed > room {
                 let what = if template > room { "template" } else { "record" };
