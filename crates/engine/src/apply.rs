@@ -85,11 +85,11 @@ impl Control {
     fn finish(&mut self) -> Result<(), String> {
         self.bind_lists()?;
         self.measure_prefixes()?;
-        let Control { sflow, ipfix, interfaces, config, vrf_places, .. } = self;
+        let Control { sflow, ipfix, interfaces, config, routing, .. } = self;
         let index_of = |name: &str| Some(interfaces.get(name)?.index);
         sflow.number(index_of);
         sflow.agent_may_change(config.sflow_agent(index_of));
-        ipfix.name_tables(vrf_places);
+        ipfix.name_tables(routing);
         ipfix.number(config, index_of);
         self.settle()?;
         // Nothing comes in before there is all that it needs.

@@ -6,7 +6,7 @@
 //! **Record sets have numbers**, which travel in the flows' keys. A set keeps its number as long as it means the same, and
 //! what it was is known to the exporter for longer than flows live that were metered by it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -23,6 +23,7 @@ use weir_telemetry::exporter::{
     RecordSets, TlsSettings, Transport,
 };
 use weir_telemetry::flows::key::{Kind, MOST_SETS, Parts};
+use weir_telemetry::flows::record::MPLS;
 use weir_telemetry::flows::{Counts, FlowRecord, Selection, Settings, Table};
 use weir_telemetry::meter::{MeterControl, MeterPlan, MeterSettings};
 
@@ -38,6 +39,8 @@ const FLOW: u64 = 280;
 /// workers read.
 pub(crate) struct FlowKnows {
     names: RwLock<Names>,
+    /// Numbers of tables, by their places.
+    numbers: RwLock<Vec<u32>>,
     /// The exporter's own view of the tables; nobody else locks it for long.
     reader: Mutex<Reader>,
     tables: Arc<Published<Tables>>,
@@ -80,11 +83,12 @@ impl Knows for FlowKnows {
 
     fn with_completion(&self, work: &mut dyn FnMut(&dyn Complete)) {
         let next_hops = self.next_hops.read().unwrap_or_else(PoisonError::into_inner);
+        let numbers = self.numbers.read().unwrap_or_else(PoisonError::into_inner);
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         reader.quiesce();
         match reader.guard() {
-            Some(guard) => work(&TablesNow { tables: Some(self.tables.load(&guard)), next_hops: &next_hops }),
-            None => work(&TablesNow { tables: None, next_hops: &next_hops }),
+            Some(guard) => work(&TablesNow { tables: Some(self.tables.load(&guard)), next_hops: &next_hops, numbers: &numbers }),
+            None => work(&TablesNow { tables: None, next_hops: &next_hops, numbers: &numbers }),
         }
         reader.offline();
     }
@@ -94,6 +98,7 @@ impl Knows for FlowKnows {
 struct TablesNow<'a> {
     tables: Option<&'a Tables>,
     next_hops: &'a HashMap<u32, Vec<(u32, IpAddr)>>,
+    numbers: &'a [u32],
 }
 
 impl TablesNow<'_> {
@@ -109,20 +114,21 @@ impl Complete for TablesNow<'_> {
     fn complete(&self, record: &mut FlowRecord) {
         let Some(tables) = self.tables else { return };
         let parts = record.key.parts();
-        let Some((source, destination)) = addresses(&parts) else { return };
         let whole = record.sums.fragment & 0x20 == 0;
+        let (is_labelled, label) = (parts.label & MPLS != 0, parts.label & !MPLS);
         let way = tables.way_of_flow(&FlowEnds {
-            input: parts.input,
+            seen_at: if parts.egress { parts.output } else { parts.input },
             output: if parts.status == 0 { parts.output } else { 0 },
             vlans: (parts.vlan, parts.customer_vlan),
-            source,
-            destination,
+            // What it leaves with was pushed here.
+            top: (is_labelled && !parts.egress).then_some(label),
+            ends: addresses(&parts),
             protocol: parts.protocol,
             ports: whole.then_some((parts.source_port, parts.destination_port)),
-            label: parts.label,
+            label: (!is_labelled).then_some(label),
         });
+        record.vrf = self.numbers.get(way.table as usize).copied().unwrap_or(0);
         let facts = &mut record.facts;
-        facts.vrf = u16::try_from(way.table).unwrap_or(u16::MAX);
         (facts.source_prefix, facts.destination_prefix) = way.prefixes.unwrap_or_default();
         facts.next_hop = way.next.map_or([0; 16], sixteen);
         facts.bgp_next_hop = self.resolved(&way).map_or([0; 16], sixteen);
@@ -216,8 +222,8 @@ impl IpfixSide {
         clock: Clock,
         seed: u64,
     ) -> IpfixSide {
-        let (names, next_hops) = (RwLock::default(), RwLock::default());
-        let knows = FlowKnows { names, reader: Mutex::new(reader), tables, meters: meters.clone(), next_hops };
+        let (names, numbers, next_hops) = (RwLock::default(), RwLock::default(), RwLock::default());
+        let knows = FlowKnows { names, numbers, reader: Mutex::new(reader), tables, meters: meters.clone(), next_hops };
         IpfixSide {
             config: weir_config::Ipfix::default(),
             settings,
@@ -324,11 +330,18 @@ impl IpfixSide {
         self.tell_exporter();
     }
 
-    /// Tables have these numbers and names now.
-    pub(crate) fn name_tables(&mut self, places: &BTreeMap<String, u32>) {
-        let named = places.iter().map(|(name, place)| Named { number: *place, name: name.clone(), description: String::new() });
-        let default = Named { number: 0, name: weir_config::DEFAULT_TABLE.to_owned(), description: String::new() };
-        self.knows.names.write().unwrap_or_else(PoisonError::into_inner).vrfs = std::iter::once(default).chain(named).collect();
+    /// Tables have these names and numbers now, by their places; those of the default one are known.
+    pub(crate) fn name_tables(&mut self, tables: &[Option<crate::rib::Table>]) {
+        let of = |table: &crate::rib::Table| Named {
+            number: table.number,
+            name: table.name.as_deref().unwrap_or(weir_config::DEFAULT_TABLE).to_owned(),
+            description: String::new(),
+        };
+        let mut vrfs: Vec<Named> = tables.iter().flatten().map(of).collect();
+        vrfs.sort_by_key(|vrf| vrf.number);
+        self.knows.names.write().unwrap_or_else(PoisonError::into_inner).vrfs = vrfs;
+        let numbers = tables.iter().map(|table| table.as_ref().map_or(0, |table| table.number)).collect();
+        *self.knows.numbers.write().unwrap_or_else(PoisonError::into_inner) = numbers;
     }
 
     fn tell_exporter(&mut self) {
@@ -437,6 +450,7 @@ fn memory_available() -> Option<u64> {
 mod tests {
     use super::*;
     use weir_flowfmt::ipfix::elements::by_name;
+    use weir_flowfmt::ipfix::template::{Field, Space, Template};
 
     /// The configuration knows of elements and sets what the exporter does.
     #[test]
@@ -455,6 +469,20 @@ mod tests {
         for (name, elements) in weir_config::RECORD_SETS.iter().zip(weir_config::SET_ELEMENTS) {
             let numbers: Vec<u16> = elements.iter().map(|element| by_name(element).unwrap().number).collect();
             assert_eq!(RecordSet::new([*name]).unwrap().elements(), numbers, "{name}");
+        }
+    }
+
+    /// What the configuration takes for the longest template and record is what the exporter makes, of both directions too.
+    #[test]
+    fn lengths_are_the_exporters() {
+        for (set, biflow) in weir_config::RECORD_SETS.iter().flat_map(|set| [(*set, false), (*set, true)]) {
+            let plan = weir_telemetry::exporter::fields::Plan::new(&RecordSet::new([set]).unwrap(), Version::Ipfix, 0);
+            let config = weir_config::Ipfix { biflow, ..weir_config::Ipfix::default() };
+            let specifiers = |field: &Field| if field.space == Space::Iana { 4 } else { 8 };
+            let of = |template: &Template| 16 + 4 + 4 + template.fields.iter().map(specifiers).sum::<u32>();
+            let template = plan.templates(biflow).map(of).max().unwrap();
+            let record = plan.templates(biflow).map(|template| 16 + 4 + template.fixed().unwrap() as u32).max().unwrap();
+            assert_eq!(config.longest(set, IpfixVersion::Ipfix), (template, record), "{set} {biflow}");
         }
     }
 

@@ -3,12 +3,14 @@
 //! The flow meter's records leave the workers with interfaces only. Whoever exports them asks here for the rest, from the
 //! tables of that moment: the table that routed the flow, the prefixes that cover its ends, and the next hop, found with the
 //! same hash as its packets. A next hop is told only if it lies behind the interface by which the flow left: when routes
-//! have changed since, and when what the hash needs is not known, it is not.
+//! have changed since, and when what the hash needs is not known, it is not. A labelled packet goes by its label: where that
+//! leads to a table, by its destination in that one.
 
 use std::net::IpAddr;
 
 use weir_fib::AdjacencyKind;
 use weir_port::interface::Input;
+use weir_wire::mpls::Label;
 use weir_wire::vlan::{Outer, tag_bytes};
 use weir_wire::{EtherType, Ipv4Header};
 
@@ -17,22 +19,22 @@ use crate::{Tables, flow_hash4, flow_hash6};
 /// What is known of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowEnds {
-    /// The interface at which it was seen coming in.
-    pub input: u32,
+    /// The interface at which it was seen, coming in or leaving.
+    pub seen_at: u32,
     /// The one by which it left; 0 if it did not, or nobody knows.
     pub output: u32,
-    /// Its VLANs, outer and inner; 0 without.
+    /// Its VLANs there, outer and inner; 0 without.
     pub vlans: (u16, u16),
-    /// Addresses: of one family.
-    pub source: IpAddr,
-    /// The other one.
-    pub destination: IpAddr,
+    /// The label that it came with, if any: 20 bits of the label, 3 of class, 1 for the last one.
+    pub top: Option<u32>,
+    /// Source and destination of an IP flow, of one family.
+    pub ends: Option<(IpAddr, IpAddr)>,
     /// Protocol.
     pub protocol: u8,
     /// Source and destination port; `None` when they are not known, and so its path among several.
     pub ports: Option<(u16, u16)>,
-    /// Flow label.
-    pub label: u32,
+    /// Flow label of IPv6; `None` when it is not known, and so its path among several.
+    pub label: Option<u32>,
 }
 
 /// Where it went.
@@ -53,13 +55,35 @@ impl Tables {
     #[must_use]
     pub fn way_of_flow(&self, flow: &FlowEnds) -> FlowWay {
         let Some(here) = self.interface(self.taker(flow)) else { return FlowWay::default() };
-        let mut way = FlowWay { table: here.table, ..FlowWay::default() };
-        if here.input != Input::Routed {
-            return way;
+        let way = FlowWay { table: here.table, ..FlowWay::default() };
+        let Some((source, destination)) = flow.ends.filter(|_| here.input == Input::Routed) else { return way };
+        match flow.top.map_or(Below::Table(here.table), |top| self.below(top, here.table)) {
+            Below::Table(table) => self.routed(flow, table, (source, destination), way),
+            Below::Path(number) => FlowWay { next: self.next_hop(number, flow).filter(|_| flow.output != 0), ..way },
+            Below::Unknown => way,
         }
-        let table = here.table as usize;
+    }
+
+    /// Where a labelled packet goes by its top label alone.
+    fn below(&self, top: u32, table: u32) -> Below {
+        let (label, is_last) = (top >> 4, top & 1 != 0);
+        if matches!(Label(label), Label::EXPLICIT_NULL4 | Label::EXPLICIT_NULL6) {
+            return if is_last { Below::Table(table) } else { Below::Unknown };
+        }
         let mut is_known = true;
-        let (group, number) = match (flow.source, flow.destination) {
+        let number = self.nexthops.choose(self.lfib.lookup(label).group(), || unknown(&mut is_known));
+        let adjacency = self.nexthops.adjacency(number).filter(|_| is_known);
+        match adjacency.map(|adjacency| (adjacency.kind, adjacency.interface)) {
+            Some((AdjacencyKind::Lookup, table)) if is_last => Below::Table(table),
+            Some((AdjacencyKind::Neighbor | AdjacencyKind::Labelled, _)) => Below::Path(number),
+            _ => Below::Unknown,
+        }
+    }
+
+    /// Where it went by its destination, looked up in a table.
+    fn routed(&self, flow: &FlowEnds, table: u32, ends: (IpAddr, IpAddr), mut way: FlowWay) -> FlowWay {
+        let (table, mut is_known) = (table as usize, true);
+        let (group, number) = match ends {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 let length = |address: u32| self.lengths4.get(table).map(|lengths| lengths.lookup(address) as u8);
                 way.prefixes = length(source.into()).zip(length(destination.into()));
@@ -90,7 +114,7 @@ impl Tables {
         }
         match adjacency.kind {
             AdjacencyKind::Neighbor | AdjacencyKind::Labelled => Some(adjacency.end().address),
-            AdjacencyKind::Glean => Some(flow.destination),
+            AdjacencyKind::Glean => flow.ends.map(|(_, destination)| destination),
             _ => None,
         }
     }
@@ -110,11 +134,12 @@ impl Tables {
         false
     }
 
-    /// The interface that routed it: the sub-interface that takes its tags, the bond in place of its member.
+    /// The interface whose settings routed it, the other side of the router taken to be in the same table: the sub-interface
+    /// that takes its tags, the bond in place of its member.
     fn taker(&self, flow: &FlowEnds) -> u32 {
-        let parent = match self.interface(flow.input).map(|it| it.input) {
+        let parent = match self.interface(flow.seen_at).map(|it| it.input) {
             Some(Input::Member { bond, .. }) => bond,
-            _ => flow.input,
+            _ => flow.seen_at,
         };
         let Some(sub_interfaces) = self.interface(parent).and_then(|it| it.sub_interfaces.as_ref()) else { return parent };
         // By which ethertype the outer tag was announced is not told.
@@ -135,6 +160,16 @@ impl Tables {
     }
 }
 
+/// What a labelled packet goes by.
+enum Below {
+    /// Its destination, looked up in this table.
+    Table(u32),
+    /// This adjacency.
+    Path(u32),
+    /// What is under its top label, or a hash of it.
+    Unknown,
+}
+
 fn unknown(is_known: &mut bool) -> u32 {
     *is_known = false;
     0
@@ -152,7 +187,7 @@ fn hash4(flow: &FlowEnds, source: [u8; 4], destination: [u8; 4]) -> Option<u32> 
 
 fn hash6(flow: &FlowEnds, source: [u8; 16], destination: [u8; 16]) -> Option<u32> {
     let mut packet = [0; 44];
-    packet[..4].copy_from_slice(&(6 << 28 | flow.label & 0x000f_ffff).to_be_bytes());
+    packet[..4].copy_from_slice(&(6 << 28 | flow.label? & 0x000f_ffff).to_be_bytes());
     (packet[5], packet[6], packet[7]) = (4, flow.protocol, 64);
     packet[8..24].copy_from_slice(&source);
     packet[24..40].copy_from_slice(&destination);

@@ -245,7 +245,7 @@ fn every_flow_keeps_its_own_while_the_table_grows() {
     let (mut table, mut reader) = Table::new(settings(40_000, 1 << 16), 3);
     for first in (0..FLOWS).step_by(250) {
         let packets: Vec<_> = (first..first + 250).map(|flow| packet(flow, 60 + flow % 1000, 0)).collect();
-        table.meter(SECOND, &packets, |place| Facts { vrf: (first as usize + place) as u16, ..Facts::default() });
+        table.meter(SECOND, &packets, |place| Facts { labels: [first + place as u32; 4], ..Facts::default() });
         // Those of before are found again, wherever they are by now.
         let known: Vec<_> = (0..first).step_by(first.max(200) as usize / 200).take(VECTOR).map(|flow| packet(flow, 1, 0)).collect();
         table.meter(SECOND, &known, |_| panic!("it is known"));
@@ -255,7 +255,7 @@ fn every_flow_keeps_its_own_while_the_table_grows() {
     let records: HashMap<Key, FlowRecord> = drain(&mut reader).into_iter().map(|record| (record.key, record)).collect();
     for flow in 0..FLOWS {
         let record = &records[&key(flow)];
-        assert_eq!((record.facts.vrf, record.sums.longest), (flow as u16, 60 + flow % 1000), "{flow}");
+        assert_eq!((record.facts.labels[3], record.sums.longest), (flow, 60 + flow % 1000), "{flow}");
     }
 }
 

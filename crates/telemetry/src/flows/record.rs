@@ -246,8 +246,6 @@ pub struct Facts {
     pub source_prefix: u8,
     /// Bits of the destination's prefix.
     pub destination_prefix: u8,
-    /// Table of arrival.
-    pub vrf: u16,
 }
 
 impl Facts {
@@ -260,7 +258,6 @@ impl Facts {
         labels: [0; 4],
         source_prefix: 0,
         destination_prefix: 0,
-        vrf: 0,
     };
 
     /// The frame's source address: of L2 flows it is part of the key.
@@ -316,6 +313,8 @@ pub struct FlowRecord {
     pub key: Key,
     /// What all of its packets told.
     pub sums: Sums,
+    /// Number of the table of arrival: nobody knows before it is looked up.
+    pub vrf: u32,
     /// What the first one told.
     pub facts: Facts,
 }
@@ -374,7 +373,7 @@ impl Departed {
         };
         let key = Key::join(&self.hot.short, &self.addresses);
         let facts = if self.hot.marks & FACTS == 0 { Facts::NONE } else { self.facts };
-        FlowRecord { key, sums: self.hot.sums(now, reason), facts }
+        FlowRecord { key, sums: self.hot.sums(now, reason), vrf: 0, facts }
     }
 }
 

@@ -62,6 +62,8 @@ impl Beside {
 /// What packets tell that is no part of a key: MAC addresses, and entries of a label stack below the top one.
 const FACTS_ELEMENTS: [u16; 6] = [56, 71, 72, 73, 74, 80];
 
+/// What only IP flows have.
+const OF_IP: [u16; 26] = [4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 18, 25, 26, 27, 28, 29, 30, 31, 32, 52, 53, 60, 62, 63, 139, 197];
 /// Octets of a frame that the short way looks at: the shortest frame of Ethernet without its checksum.
 const SHORT: usize = 60;
 /// Octets of a plain IPv6 packet with the flags of TCP.
@@ -74,11 +76,15 @@ impl Selection {
     pub fn new(elements: &[u16], set: u8, egress: bool) -> Selection {
         let has = |wanted: &[u16]| elements.iter().any(|element| wanted.contains(element));
         let ones = |wanted: bool| if wanted { u32::MAX } else { 0 };
-        let labels = (has(&[70]), has(&[31]));
+        // What routing tells is looked up with what it was routed by, so that tells flows apart too.
+        let hop = has(&[15, 18, 62, 63]);
+        let way = hop || has(&[9, 13, 29, 30]);
+        let table = way || has(&[234]);
+        let labels = (way || has(&[70]), hop || has(&[31]));
         let mask = |kind: Kind| {
             let (source, destination) = match kind {
-                Kind::Ip4 => (has(&[8]), has(&[12])),
-                Kind::Ip6 => (has(&[27]), has(&[28])),
+                Kind::Ip4 => (way || has(&[8]), way || has(&[12])),
+                Kind::Ip6 => (way || has(&[27]), way || has(&[28])),
                 Kind::L2 => (has(&[56]), has(&[80])),
             };
             let ip = kind != Kind::L2;
@@ -88,22 +94,22 @@ impl Selection {
                 set: 0,
                 source: [if source { 0xff } else { 0 }; 16],
                 destination: [if destination { 0xff } else { 0 }; 16],
-                source_port: ones(if ip { has(&[7]) } else { has(&[256]) }) as u16,
-                destination_port: ones(ip && has(&[11, 32, 139])) as u16,
-                protocol: ones(ip && has(&[4])) as u8,
+                source_port: ones(if ip { hop || has(&[7]) } else { has(&[256]) }) as u16,
+                destination_port: ones(ip && (hop || has(&[11, 32, 139]))) as u16,
+                protocol: ones(ip && (hop || has(&[4]))) as u8,
                 tos: ones(ip && has(&[5])) as u8,
                 status: ones(has(&[89])) as u8,
-                input: ones(has(&[10])),
-                output: ones(has(&[14])),
-                vlan: ones(has(&[58, 243])) as u16,
-                customer_vlan: ones(has(&[245])) as u16,
+                input: ones(table || has(&[10])),
+                output: ones(hop || table && egress || has(&[14])),
+                vlan: ones(table || has(&[58, 243])) as u16,
+                customer_vlan: ones(table || has(&[245])) as u16,
                 label: ones(labels.0 || labels.1 && kind == Kind::Ip6),
             };
             Key::new(&all).0
         };
         let ip4 = mask(Kind::Ip4);
         let (source, destination, small) = (ip4[1] >> 32, ip4[3] >> 32, ip4[4]);
-        let frames = !has(&[4, 5, 6, 7, 8, 11, 12, 27, 28, 31, 32, 60, 139]);
+        let frames = !has(&OF_IP);
         Selection {
             ip4,
             own: [(small >> 24 & 0xff) << PROTOCOL_AT | source << 32, destination | small & !0xffff_ffff],
@@ -468,6 +474,19 @@ mod tests {
         assert!(short > 15_000 && long > 20_000, "{short} {long}");
     }
 
+    /// A set that has anything of IP looks for IP, whatever that is.
+    #[test]
+    fn what_only_ip_has_is_looked_for() {
+        for element in RecordSet::measured() {
+            let name = weir_flowfmt::ipfix::elements::by_number(element).unwrap().name;
+            let [.., l2, _] = RecordSet::new([name]).unwrap().lengths();
+            let is_of_ip = l2.is_none();
+            assert_eq!(selection(&[name]).frames, !is_of_ip, "{name}");
+            let [vlan, packets] = ["dot1qVlanId", "packetDeltaCount"];
+            assert_eq!(selection(&[vlan, name, packets]).frames, !is_of_ip, "{name}");
+        }
+    }
+
     #[test]
     fn what_is_not_selected_does_not_tell_flows_apart() {
         let mut frame = vec![0; 60];
@@ -484,6 +503,12 @@ mod tests {
         assert_eq!(parts(&["router"]).tos, 0xb8);
         let one = parts(&["sourceIPv4Address"]);
         assert_eq!((one.source[12..].to_vec(), one.destination, one.input), (vec![192, 0, 2, 1], [0; 16], 0));
+        // What it was routed by: the table by where it came in, the next hop by all of it.
+        let table = parts(&["ingressVRFID", "sourceIPv4Address"]);
+        assert_eq!((table.input, table.destination), (9, [0; 16]));
+        let next = parts(&["ipNextHopIPv4Address", "octetDeltaCount"]);
+        assert_eq!((next.input, next.source_port, next.destination_port, next.protocol, next.tos), (9, 1234, 53, 17, 0));
+        assert_eq!((&next.source[12..], &next.destination[12..]), (&[192, 0, 2, 1][..], &[198, 51, 100, 2][..]));
         // Frames only: all are L2.
         let (seen, _) = selection(&["l2"]).observe_any(9, &frame, 60);
         assert_eq!((seen.key.parts().kind, seen.key.parts().source_port, seen.octets), (Kind::L2, 0x0800, 60));

@@ -78,7 +78,7 @@ impl Index {
     /// The record of a flow as it is now.
     pub(super) fn record(&self, place: u32, now: u64, reason: EndReason) -> FlowRecord {
         let (hot, (facts, addresses)) = (self.hot(place), self.beside(place));
-        FlowRecord { key: Key::join(&hot.short, addresses), sums: hot.sums(now, reason), facts: *facts }
+        FlowRecord { key: Key::join(&hot.short, addresses), sums: hot.sums(now, reason), vrf: 0, facts: *facts }
     }
 }
 
