@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use weir_api::{ApiError, FlowEntry, FlowLoad, FlowMeasure, FlowQuery, FlowWorker, Flows, SflowDirection, Timestamp};
 use weir_config::{IpfixTransport, IpfixVersion};
 use weir_flowfmt::ipfix::Version;
-use weir_flowfmt::ipfix::elements::by_number;
 use weir_telemetry::exporter::fields::{Plan, SHAPES, Shape};
 use weir_telemetry::exporter::{Knows, Load, RecordSet};
 use weir_telemetry::flows::key::Kind;
@@ -101,21 +100,21 @@ impl Control {
         for (number, (name, parts)) in self.ipfix.sets().iter().enumerate() {
             let Ok(set) = RecordSet::new(parts.iter().map(String::as_str)) else { continue };
             let plan = Plan::new(&set, Version::Ipfix, number as u8);
-            for shape in SHAPES {
-                let Some(template) = plan.template(shape) else { continue };
-                let name_of = |number: u16| by_number(number).map_or_else(|| number.to_string(), |element| element.name.to_owned());
+            let both = |shape| plan.template_of_both(shape).filter(|_| self.ipfix.config.biflow);
+            for (shape, suffix, template) in SHAPES.into_iter().flat_map(|it| [(it, "", plan.template(it)), (it, "-biflow", both(it))]) {
+                let Some(template) = template else { continue };
+                let kind = match shape {
+                    Shape::Ip4 => "ipv4",
+                    Shape::Ip6 => "ipv6",
+                    Shape::L2 => "l2",
+                    Shape::Ip4ByIp6 => "ipv4-by-ipv6",
+                };
                 templates.push(weir_api::IpfixTemplate {
                     id: template.id,
                     records: name.clone(),
-                    kind: match shape {
-                        Shape::Ip4 => "ipv4",
-                        Shape::Ip6 => "ipv6",
-                        Shape::L2 => "l2",
-                        Shape::Ip4ByIp6 => "ipv4-by-ipv6",
-                    }
-                    .to_owned(),
+                    kind: format!("{kind}{suffix}"),
                     octets: template.fixed().unwrap_or(0) as u32,
-                    elements: template.fields.iter().map(|field| name_of(field.number)).collect(),
+                    elements: template.fields.iter().map(|field| field.name().into_owned()).collect(),
                 });
             }
         }

@@ -187,6 +187,20 @@ fn one_packet_in_some_is_metered() {
     assert!((80..230).contains(&metered), "{metered} of {totals:?}");
 }
 
+/// Templates are shown as they are sent; of both directions where there are such records.
+#[test]
+fn templates_of_both_directions_are_shown() {
+    for (biflow, kinds) in [(false, &["ipv4", "ipv6", "l2"][..]), (true, &["ipv4", "ipv4-biflow", "ipv6", "ipv6-biflow", "l2"])] {
+        let records = "records: {mine: {elements: [sourceIPv4Address, packetDeltaCount]}}, interfaces: {xe0: {records: mine}}";
+        let router = Router::start(&config(9, &format!("biflow: {biflow}, {records}")), &Options::default()).unwrap();
+        let templates = router.ipfix().unwrap().templates;
+        assert_eq!(templates.iter().map(|it| it.kind.as_str()).collect::<Vec<_>>(), kinds);
+        let has_reverse = templates.iter().any(|it| it.elements.iter().any(|element| element == "reversePacketDeltaCount"));
+        assert_eq!(has_reverse, biflow);
+        router.stop();
+    }
+}
+
 /// Metering comes and goes while packets pass; nothing that was metered is lost.
 #[test]
 fn metering_is_changed_while_packets_pass() {

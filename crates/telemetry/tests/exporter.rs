@@ -433,6 +433,17 @@ fn collectors_that_are_not_there_are_told_and_cost_nothing() {
     assert_eq!(stats.collectors[1].1.not_sent.flows, 3000);
 }
 
+/// What is wrong with the router's own files is told also while the collector is not there.
+#[test]
+fn authorities_that_cannot_be_read_are_told_first() {
+    let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let settings = TlsSettings { name: "collector.example".into(), roots: "/nonexistent/ca.pem".into(), identity: None };
+    let exporter = start(vec![CollectorConfig { transport: Transport::Tls(settings), ..tcp(refusing) }], Vec::new());
+    wait("the error", || exporter.stats().collectors[0].1.errors > 0);
+    let error = exporter.stop().collectors[0].1.last_error.clone().unwrap();
+    assert!(error.contains("/nonexistent/ca.pem"), "{error}");
+}
+
 /// A listener with no room for another connection: whoever asks for one gets no answer.
 fn silent() -> (rustix::fd::OwnedFd, std::net::TcpStream, SocketAddr) {
     use rustix::net::{AddressFamily, SocketType, bind, listen, socket};

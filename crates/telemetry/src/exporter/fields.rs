@@ -305,6 +305,12 @@ impl Plan {
         self.templates.get(shape as usize).filter(|template| !template.fields.is_empty())
     }
 
+    /// The template of records of both directions, if there can be such of this shape.
+    #[must_use]
+    pub fn template_of_both(&self, shape: Shape) -> Option<&Template> {
+        self.both.get(shape as usize).filter(|template| !template.fields.is_empty())
+    }
+
     /// Which fields tell flows apart: `flowKeyIndicator` (173), a bit for each of the first 64 fields.
     #[must_use]
     pub fn key_indicator(template: &Template) -> u64 {
@@ -331,7 +337,7 @@ impl Plan {
     /// Writes a record of both directions; `None` where there is no template for such.
     pub fn write_both(&self, forward: &FlowRecord, reverse: &FlowRecord, epoch: &Epoch, octets: &mut Vec<u8>) -> Option<u16> {
         let (parts, back) = (forward.key.parts(), reverse.key.parts());
-        let of = |shape: Shape| self.both.get(shape as usize).filter(|template| !template.fields.is_empty());
+        let of = |shape: Shape| self.template_of_both(shape);
         // What is told of where it was routed is of the forward direction.
         let shape = Shape::of(forward, &parts);
         let template = of(shape).or_else(|| of(Shape::Ip4).filter(|_| shape == Shape::Ip4ByIp6))?;

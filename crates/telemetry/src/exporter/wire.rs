@@ -64,13 +64,15 @@ fn is_wait(error: &Error) -> bool {
 impl Wire {
     /// Connects; in TLS, if there are settings for it. `is_over` ends the wait for an answer.
     pub(super) fn connect(address: &SocketAddr, tls: Option<&TlsSettings>, is_over: impl Fn() -> bool) -> Result<Wire, Error> {
+        // What is wrong with the router's own files is told whether the collector is there or not.
+        let tls = tls.map(client).transpose()?;
         let socket = dial(address, &is_over)?;
         socket.set_nodelay(true)?;
         socket.set_write_timeout(Some(SLICE))?;
         socket.set_read_timeout(Some(SLICE))?;
         let socket = Counted { socket, written: 0 };
         let Some(tls) = tls else { return Ok(Wire(Layer::Plain(socket))) };
-        let mut stream = StreamOwned::new(client(tls)?, socket);
+        let mut stream = StreamOwned::new(tls, socket);
         let until = Instant::now() + CONNECT;
         while stream.conn.is_handshaking() {
             match stream.conn.complete_io(&mut stream.sock) {
