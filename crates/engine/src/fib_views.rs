@@ -123,7 +123,7 @@ impl Control {
             interface: self.name_of(adjacency.interface).filter(|_| on_interface).map(str::to_owned),
             address: Some(adjacency.address).filter(|_| matches!(kind, AdjacencyKind::Neighbor | AdjacencyKind::Labelled)),
             mac: adjacency.end().rewrite().map(|mac| MacAddr(mac).to_string()),
-            source_mac: sends.then(|| MacAddr(adjacency.source_mac).to_string()),
+            source_mac: sends.then(|| MacAddr(adjacency.source_mac()).to_string()),
             mtu: sends.then_some(adjacency.mtu),
             labels: entries.iter().map(|entry| entry >> LABEL_SHIFT).collect(),
             groups: self.nexthops.groups_over(number) as u32,

@@ -82,13 +82,11 @@ pub struct Adjacency {
     pub address: IpAddr,
     /// The longest layer 3 packet that it takes, in bytes.
     pub mtu: u32,
-    /// MAC address that packets are sent from.
-    pub source_mac: [u8; 6],
     /// The longest frame: `mtu` and an Ethernet header.
     longest: u32,
-    /// The last four bytes of `source_mac`.
-    source_end: [u8; 4],
-    /// The first two bytes of `source_mac`, in the upper 16 bits.
+    /// The MAC address that packets are sent from, and what follows it before IPv4.
+    source: [u8; 8],
+    /// The first two bytes of `source`, in the upper 16 bits.
     source_start: u64,
     /// MAC address, state, whether usable, whether used.
     rewrite: AtomicU64,
@@ -101,18 +99,20 @@ const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// Bytes of an Ethernet header.
 const ETHERNET: u32 = 14;
+/// The Ethernet type of IPv4.
+const IPV4: [u8; 2] = [0x08, 0x00];
 
 impl Adjacency {
     fn new(kind: AdjacencyKind, interface: u32, address: IpAddr, mtu: u32, source_mac: [u8; 6]) -> Adjacency {
-        let [a, b, source_end @ ..] = source_mac;
+        let [a, b, c, d, e, f] = source_mac;
+        let [g, h] = IPV4;
         Adjacency {
             kind,
             interface,
             address,
             mtu,
-            source_mac,
             longest: mtu.saturating_add(ETHERNET),
-            source_end,
+            source: [a, b, c, d, e, f, g, h],
             source_start: u64::from_le_bytes([0, 0, 0, 0, 0, 0, a, b]),
             rewrite: AtomicU64::new(0),
             labelled: None,
@@ -165,7 +165,7 @@ impl Adjacency {
     pub(crate) fn over(labelled: Labelled) -> Adjacency {
         let below = &labelled.below;
         let mtu = below.mtu.saturating_sub(labelled.bytes() as u32);
-        let twin = Adjacency::new(AdjacencyKind::Labelled, below.interface, below.address, mtu, below.source_mac);
+        let twin = Adjacency::new(AdjacencyKind::Labelled, below.interface, below.address, mtu, below.source_mac());
         Adjacency { labelled: Some(Arc::new(labelled)), ..twin }
     }
 
@@ -221,7 +221,23 @@ impl Adjacency {
     #[must_use]
     pub fn in_use(&self) -> Option<([u8; 8], [u8; 4])> {
         let word = self.rewrite.load(Ordering::Relaxed);
-        (word >= USABLE | USED).then(|| ((word & MAC | self.source_start).to_le_bytes(), self.source_end))
+        let [_, _, end @ .., _, _] = self.source;
+        (word >= USABLE | USED).then(|| ((word & MAC | self.source_start).to_le_bytes(), end))
+    }
+
+    /// The same for IPv4, with its type: the first eight bytes, of which six count, and what is written behind these six.
+    #[inline(always)]
+    #[must_use]
+    pub fn in_use_by_ip4(&self) -> Option<([u8; 8], [u8; 8])> {
+        let word = self.rewrite.load(Ordering::Relaxed);
+        (word >= USABLE | USED).then(|| (word.to_le_bytes(), self.source))
+    }
+
+    /// The MAC address that packets are sent from.
+    #[must_use]
+    pub fn source_mac(&self) -> [u8; 6] {
+        let [mac @ .., _, _] = self.source;
+        mac
     }
 
     /// The longest frame that it takes, in bytes without FCS.
@@ -308,9 +324,11 @@ mod tests {
             assert_eq!((neighbor.in_use(), neighbor.longest_frame()), (None, 1514));
             neighbor.note_used();
             assert_eq!(neighbor.in_use(), usable.then_some(addresses));
+            let by_ip4 = neighbor.in_use_by_ip4().map(|(start, rest)| [&start[..6], &rest].concat());
+            assert_eq!(by_ip4, usable.then(|| [&MAC[..], &[2, 0, 0, 0, 0, 1, 8, 0]].concat()));
             neighbor.set_neighbor(state, MAC);
             assert_eq!(neighbor.state(), state);
-            assert!(neighbor.take_used() && neighbor.in_use().is_none());
+            assert!(neighbor.take_used() && neighbor.in_use().is_none() && neighbor.in_use_by_ip4().is_none());
         }
         neighbor.set_state(Reachable);
         assert_eq!(neighbor.rewrite(), Some(MAC));

@@ -59,14 +59,15 @@ pub(crate) fn plain(adjacency: &Adjacency, packet: &mut Pkt) -> Option<u32> {
 #[inline(always)]
 pub(crate) fn head(adjacency: &Adjacency, len: usize, hops: u32, frame: &mut [u8; PLAIN]) -> Option<u32> {
     // All packets of a vector find the same here, so that none overtakes another, nor those that were held.
-    let (start, end) = adjacency.in_use()?;
+    let (start, rest) = adjacency.in_use_by_ip4()?;
     if len > adjacency.longest_frame() {
         return None;
     }
     let hops = hop_taken(hops)?;
     frame[HOPS].copy_from_slice(&hops.to_le_bytes());
+    // The last two bytes of the first are overwritten by the second, which puts IPv4's type there that was there.
     frame[..8].copy_from_slice(&start);
-    frame[8..12].copy_from_slice(&end);
+    frame[6..14].copy_from_slice(&rest);
     Some(adjacency.interface)
 }
 
@@ -116,7 +117,7 @@ fn rewrite(tables: &Tables, packet: &mut Pkt) -> Verdict {
         return Verdict::to(MPLS_PUSH);
     }
     ethernet.destination = MacAddr(destination);
-    ethernet.source = MacAddr(adjacency.source_mac);
+    ethernet.source = MacAddr(adjacency.source_mac());
     packet.set_aux(adjacency.interface);
     adjacency.note_used();
     Verdict::OUT

@@ -46,7 +46,8 @@ const READ: usize = ETHERNET + 8 + Wire4::OCTETS;
 const FRAGMENT_OFFSET: u64 = 0xff1f;
 
 /// EtherType 0x0800, version 4 and five words of header, as bytes 12 to 14 of a frame in little-endian order.
-const IP4_PLAIN: u64 = 0x45_0008;
+const IP4_PLAIN: u32 = 0x45_0008;
+const IP4_MASK: u32 = 0xff_ffff;
 
 /// A plain packet's header.
 #[derive(Clone, Copy)]
@@ -206,7 +207,7 @@ impl<'a> Straight<'a> {
         let headers = frame.first_chunk::<PLAIN>()?;
         let header = Header::read(headers);
         let odd = (word(headers, 0) << 16 ^ self.station)
-            | (word(headers, 8) >> 32 & 0xff_ffff ^ IP4_PLAIN)
+            | u64::from(types(headers) & IP4_MASK ^ IP4_PLAIN)
             | (header.sizes >> 48 & FRAGMENT_OFFSET)
             | u64::from(chained);
         if odd != 0 || !header.is_right() {
@@ -244,9 +245,7 @@ impl<'a> Straight<'a> {
     /// Whether these are the headers of a plain packet for this station.
     #[inline(always)]
     fn examine(self, frame: &[u8; PLAIN], len: usize, chained: bool) -> Option<Plain> {
-        // MAC addresses and types as words.
-        let (stations, types) = (word(frame, 0), word(frame, 8));
-        let ours = (stations << 16 == self.station) & (types >> 32 & 0xff_ffff == IP4_PLAIN) & !chained;
+        let ours = (word(frame, 0) << 16 == self.station) & (types(frame) & IP4_MASK == IP4_PLAIN) & !chained;
         let header = Header::read(frame);
         if ours & header.is_sound() { header.plain(len) } else { None }
     }
@@ -301,6 +300,12 @@ impl Header {
         }
         Some(Plain { destination: self.destination.swap_bytes(), whole, hops: self.hops as u32, service: self.service() })
     }
+}
+
+/// The type and the first bytes of the IPv4 header, in little-endian order.
+#[inline(always)]
+fn types(frame: &[u8; PLAIN]) -> u32 {
+    frame.get(ETHERNET - 2..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
 /// Where the group's packets get labels: one in the usual case.

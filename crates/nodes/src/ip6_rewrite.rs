@@ -85,7 +85,7 @@ fn rewrite(tables: &Tables, packet: &mut Pkt) -> Verdict {
         return Verdict::to(MPLS_PUSH);
     }
     ethernet.destination = MacAddr(destination);
-    ethernet.source = MacAddr(adjacency.source_mac);
+    ethernet.source = MacAddr(adjacency.source_mac());
     packet.set_aux(adjacency.interface);
     adjacency.note_used();
     Verdict::OUT

@@ -102,26 +102,30 @@ pub(super) const SHORTEST: usize = ETHERNET + ENTRY;
 /// interface; `None`, and nothing is changed, for all else.
 #[inline(always)]
 fn exchange(lfib: &Lfib, nexthops: NexthopView<'_>, packet: &mut Pkt) -> Option<u32> {
-    let top = u32::from_be_bytes(*packet.data().first_chunk::<SHORTEST>()?.last_chunk()?);
-    // Special labels are in no table.
-    let (label, below) = nexthops.only_swap(lfib.lookup(top >> LABEL_SHIFT).group())?;
-    swap(packet, top, label, below)
-}
-
-/// The same once the label that comes on and the neighbour are known; `top` is the entry that goes.
-#[inline(always)]
-pub(super) fn swap(packet: &mut Pkt, top: u32, label: u32, below: &Adjacency) -> Option<u32> {
     let (len, chained) = (packet.len(), packet.is_chained());
     let frame = packet.data_mut().first_chunk_mut::<SHORTEST>()?;
+    let top = u32::from_be_bytes(*frame.last_chunk()?);
+    // Special labels are in no table.
+    let (label, below) = nexthops.only_swap(lfib.lookup(top >> LABEL_SHIFT).group())?;
+    if chained {
+        return None;
+    }
+    let interface = swap(frame, len, top, label, below)?;
+    packet.set_aux(interface);
+    Some(interface)
+}
+
+/// The same in a frame of `len` bytes, once the label that comes on and the neighbour are known; `top` is the entry that goes.
+#[inline(always)]
+pub(super) fn swap(frame: &mut [u8; SHORTEST], len: usize, top: u32, label: u32, below: &Adjacency) -> Option<u32> {
     let (start, end) = below.in_use()?;
-    if (top & TTL <= 1) | chained | (len > below.longest_frame()) {
+    if (top & TTL <= 1) | (len > below.longest_frame()) {
         return None;
     }
     frame[..8].copy_from_slice(&start);
     frame[8..12].copy_from_slice(&end);
     // Class and bottom stay, a hop is taken off.
     frame[ETHERNET..].copy_from_slice(&(label | ((top & 0xfff) - 1)).to_be_bytes());
-    packet.set_aux(below.interface);
     Some(below.interface)
 }
 

@@ -95,7 +95,7 @@ pub(crate) fn write_ethernet(packet: &mut Pkt, end: &Adjacency, ethertype: Ether
     let Some(destination) = end.rewrite() else { return false };
     let Some(frame) = packet.data_mut().first_chunk_mut::<ETHERNET>() else { return false };
     frame[..6].copy_from_slice(&destination);
-    frame[6..12].copy_from_slice(&end.source_mac);
+    frame[6..12].copy_from_slice(&end.source_mac());
     frame[12..].copy_from_slice(&ethertype.0.to_be_bytes());
     packet.set_aux(end.interface);
     packet.set_l3_offset(ETHERNET);

@@ -10,14 +10,21 @@ use weir_buf::Pkt;
 use weir_fib::{AdjacencyKind, LabelEntry, Lfib, NexthopView, Payload, SmallFib4};
 use weir_graph::Cx;
 use weir_port::interface::Interface;
-use weir_wire::EtherType;
 
 use super::lookup::{SHORTEST, swap};
 use super::{BOTTOM, CLASS_SHIFT, ENTRY, LABEL_SHIFT, TTL};
-use crate::eth_input::ETHERNET;
 use crate::ip4_straight::{self, Header, PLAIN};
 use crate::pseudowire_input::Outlet;
 use crate::{Tables, ip4_rewrite};
+
+/// What is done where a label path ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// What is under the label is looked up.
+    LookUp(LabelEntry),
+    /// It is a frame of the pseudowire with this interface.
+    Pseudowire(u32),
+}
 
 /// What a pass looks labels up in, and what became of the packets.
 pub(crate) struct MplsStraight<'a> {
@@ -27,8 +34,8 @@ pub(crate) struct MplsStraight<'a> {
     fib: Option<SmallFib4<'a>>,
     /// Where frames of pseudowires go.
     outlet: Option<Outlet<'a>>,
-    /// The label that was met last of those under which packets are looked up, and what it stands for.
-    last: (u32, LabelEntry),
+    /// The label that was met last of those at which a path ends, and what is done there.
+    last: (u32, End),
     /// Packets that were looked up without their label.
     pub(crate) popped: usize,
 }
@@ -44,7 +51,7 @@ impl<'a> MplsStraight<'a> {
             fib: first.and_then(|fib| fib.small()),
             outlet: (!tables.inner_taps).then(|| Outlet::new(cx)),
             // Labels have 20 bits.
-            last: (u32::MAX, LabelEntry::NONE),
+            last: (u32::MAX, End::LookUp(LabelEntry::NONE)),
             popped: 0,
         }
     }
@@ -53,28 +60,35 @@ impl<'a> MplsStraight<'a> {
     /// all that is not usual.
     #[inline(always)]
     pub(crate) fn forward(&mut self, packet: &mut Pkt) -> Option<u32> {
-        let top = u32::from_be_bytes(*packet.data().first_chunk::<SHORTEST>()?.last_chunk()?);
-        if top >> LABEL_SHIFT == self.last.0 {
-            return self.pop(packet, top, self.last.1);
+        // Read once: what follows a look at tables that others change would be read anew.
+        let len = packet.len();
+        let frame = packet.data_mut().first_chunk_mut::<SHORTEST>()?;
+        let top = u32::from_be_bytes(*frame.last_chunk()?);
+        let label = top >> LABEL_SHIFT;
+        if label != self.last.0 {
+            let entry = self.lfib.lookup(label);
+            if let Some((label, below)) = self.nexthops.only_swap(entry.group()) {
+                let interface = swap(frame, len, top, label, below)?;
+                packet.set_aux(interface);
+                return Some(interface);
+            }
+            self.last = (label, self.end(entry)?);
         }
-        let entry = self.lfib.lookup(top >> LABEL_SHIFT);
-        match self.nexthops.only_swap(entry.group()) {
-            Some((label, below)) => swap(packet, top, label, below),
-            None => self.end(packet, top, entry),
+        match self.last.1 {
+            End::LookUp(entry) => self.pop(packet, top, entry),
+            End::Pseudowire(interface) if is_end(top) => self.outlet.as_mut()?.take(interface, packet, SHORTEST),
+            End::Pseudowire(_) => None,
         }
     }
 
-    /// The label path may end here.
+    /// What is done with packets of a label path that ends here.
     #[inline(always)]
-    fn end(&mut self, packet: &mut Pkt, top: u32, entry: LabelEntry) -> Option<u32> {
+    fn end(&self, entry: LabelEntry) -> Option<End> {
         let &[only] = self.nexthops.buckets(entry.group()) else { return None };
         let end = self.nexthops.adjacency(only)?;
         match end.kind {
-            AdjacencyKind::Lookup if end.interface == 0 && entry.payload() != Payload::Ip6 => {
-                self.last = (top >> LABEL_SHIFT, entry);
-                self.pop(packet, top, entry)
-            }
-            AdjacencyKind::Pseudowire if is_end(top) => self.outlet.as_mut()?.take(end.interface, packet, SHORTEST),
+            AdjacencyKind::Lookup if end.interface == 0 && entry.payload() != Payload::Ip6 => Some(End::LookUp(entry)),
+            AdjacencyKind::Pseudowire => Some(End::Pseudowire(end.interface)),
             _ => None,
         }
     }
@@ -93,7 +107,6 @@ impl<'a> MplsStraight<'a> {
         let hops = if entry.is_pipe() { plain.hops } else { uniform(plain.hops, header.service(), top)? };
         let neighbor = self.nexthops.only_neighbor(fib.lookup(plain.destination))?;
         let interface = ip4_rewrite::head(neighbor, plain.whole, hops, frame)?;
-        frame[ETHERNET - 2..ETHERNET].copy_from_slice(&EtherType::IPV4.0.to_be_bytes());
         let _ = packet.pull_front(ENTRY);
         self.popped += 1;
         Some(ip4_straight::leave(packet, len, plain.whole, interface))

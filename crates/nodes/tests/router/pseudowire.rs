@@ -116,6 +116,33 @@ fn raw_with_a_control_word_in_both_directions() {
 }
 
 #[test]
+fn ends_of_label_paths_are_told_apart_within_a_vector() {
+    let router = || {
+        let mut router = Router::with_labels(Setup::default());
+        add(&mut router);
+        router
+    };
+    let packet = build::udp4(&through("10.0.2.2"), &[0x5a; 30]);
+    let with_tag = tagged(&frame(), &[(Q, 7)]);
+    let kinds = [
+        from_west(&[(600, 0, 9)], &[&CONTROL_WORD, &frame()]),
+        from_west(&[(600, 0, 1)], &[&CONTROL_WORD, &frame()]),
+        from_west(&[(601, 0, 9)], &[&with_tag]),
+        from_west(&[(104, 0, 9)], &[&packet[14..]]),
+        from_west(&[(104, 0, 9)], &[&CONTROL_WORD, &frame()]),
+        from_west(&[(100, 0, 9)], &[&packet[14..]]),
+        from_west(&[(99, 0, 9)], &[&packet[14..]]),
+    ];
+    let frames = [0, 0, 3, 0, 3, 3, 5, 3, 0, 1, 0, 2, 0, 5, 0, 4, 3, 6, 0].map(|kind: usize| kinds[kind].clone());
+    let mut together = router().send_all(WEST, &frames);
+    let mut alone: Vec<Sent> = frames.iter().flat_map(|frame| router().send(WEST, frame)).collect();
+    together.sort();
+    alone.sort();
+    assert_eq!(together, alone);
+    assert_eq!(alone.iter().filter(|sent| sent.0 == LEFT).count(), 9, "eight frames and one without its tag");
+}
+
+#[test]
 fn frames_keep_their_tags_and_their_priority_becomes_the_class() {
     let mut router = Router::with_pseudowires(Setup::default());
     let customers = tagged(&frame(), &[(Q, 9)]);
