@@ -4,6 +4,8 @@
 //! it: the same function is compiled for both levels. So the code is handed a value whose type says it. That of the better
 //! instructions is made here only, after they were found: whoever has one may use them.
 
+use std::sync::atomic::AtomicU32;
+
 #[cfg(target_arch = "x86_64")]
 use crate::Lanes;
 use crate::Task;
@@ -14,6 +16,10 @@ pub trait Code: Copy + Sealed {
     fn scramble(self, block: Block, of_it: Block, keys: &ScrambleKeys) -> Block;
     /// The first of four words that equals `wanted`.
     fn first_of_four(self, words: &[u64; 4], wanted: u64) -> Option<usize>;
+    /// As [`crate::count_less`]; `than` is read where it lies.
+    fn count_less(self, words: &[AtomicU32; 16], than: &i32) -> u32;
+    /// Leaves the registers as other code likes them; when the work is done.
+    fn finish(self);
 }
 
 /// Sixteen octets as words in little-endian order.
@@ -47,6 +53,14 @@ impl Code for AnyMachine {
     fn first_of_four(self, words: &[u64; 4], wanted: u64) -> Option<usize> {
         Some(crate::equal_of_four(words, wanted).trailing_zeros() as usize / 4).filter(|place| *place < 4)
     }
+
+    #[inline(always)]
+    fn count_less(self, words: &[AtomicU32; 16], than: &i32) -> u32 {
+        crate::count_less(words, *than)
+    }
+
+    #[inline(always)]
+    fn finish(self) {}
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -69,6 +83,40 @@ impl Code for BetterMachine {
             _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(words, _mm256_set1_epi64x(wanted.cast_signed()))))
         };
         if equal == 0 { None } else { Some(equal.trailing_zeros() as usize) }
+    }
+
+    #[inline(always)]
+    fn count_less(self, words: &[AtomicU32; 16], than: &i32) -> u32 {
+        let found: u32;
+        #[expect(unsafe_code, reason = "as in `less_than`, whole lines by two comparisons")]
+        // SAFETY: the 64 bytes from the first word on are those of `words`, read as in `less_than`, and the four bytes those of
+        // `than`. This value says that the machine has AVX2.
+        unsafe {
+            core::arch::asm!(
+                "vpbroadcastd {than:y}, dword ptr [{number}]",
+                "vpcmpgtd {one:y}, {than:y}, [{words}]",
+                "vpcmpgtd {than:y}, {than:y}, [{words} + 32]",
+                "vpackssdw {one:y}, {one:y}, {than:y}",
+                "vpmovmskb {found:e}, {one:y}",
+                words = in(reg) words.as_ptr(),
+                number = in(reg) than,
+                than = out(xmm_reg) _,
+                one = out(xmm_reg) _,
+                found = lateout(reg) found,
+                options(pure, readonly, nostack, preserves_flags)
+            );
+        }
+        // Two bits for each word.
+        found.count_ones() / 2
+    }
+
+    #[inline(always)]
+    fn finish(self) {
+        #[expect(unsafe_code, reason = "an instruction that not every machine has")]
+        // SAFETY: this value says that the machine has AVX2. What is above the sixteen octets of registers belongs to nobody.
+        unsafe {
+            core::arch::x86_64::_mm256_zeroupper();
+        }
     }
 }
 
@@ -135,7 +183,9 @@ impl<T: CodedTask, C: Code> Task for Coded<T, C> {
 
     #[inline(always)]
     fn run(self) -> T::Output {
-        self.task.run(self.code)
+        let done = self.task.run(self.code);
+        self.code.finish();
+        done
     }
 }
 
@@ -153,13 +203,15 @@ mod tests {
     struct Found<'a>(&'a [Block]);
 
     impl CodedTask for Found<'_> {
-        type Output = (Vec<Block>, Vec<Option<usize>>);
+        type Output = (Vec<Block>, Vec<Option<usize>>, Vec<u32>);
 
         #[inline(always)]
         fn run<C: Code>(self, code: C) -> Self::Output {
             let words = [1 << 40 | 7, 7, 1 << 40, 7];
             let places = [7, 1 << 40, 1 << 40 | 7, 0, u64::MAX].map(|wanted| code.first_of_four(&words, wanted)).to_vec();
-            (self.0.iter().map(|block| code.scramble(*block, [u64::MAX; 2], &KEYS)).collect(), places)
+            let ascending: [AtomicU32; 16] = std::array::from_fn(|n| AtomicU32::new((n as i32 * 3 - 20).cast_unsigned()));
+            let less = [i32::MIN, -21, -20, -19, -1, 0, 1, 24, 25, 26, i32::MAX].map(|than| code.count_less(&ascending, &than)).to_vec();
+            (self.0.iter().map(|block| code.scramble(*block, [u64::MAX; 2], &KEYS)).collect(), places, less)
         }
     }
 
@@ -170,6 +222,7 @@ mod tests {
         assert_eq!(here, Found(&blocks).run(AnyMachine));
         assert!(blocks.iter().zip(&here.0).all(|(block, found)| scramble(*block, [u64::MAX; 2], &KEYS) == *found));
         assert_eq!(here.1, [Some(1), Some(2), Some(0), None, None]);
+        assert_eq!(here.2, [0, 0, 0, 1, 7, 7, 7, 15, 15, 16, 16]);
     }
 
     fn is_well_stirred(scramble: impl Fn(Block) -> Block) {

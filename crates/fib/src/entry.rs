@@ -3,9 +3,9 @@
 //! Bit 31 tells a node from a leaf. A leaf is the group alone, and zero is the leaf that says: no route.
 //! A node is named by the unit of memory that it begins at (see `arena.rs`). Bit 30 tells a node that is
 //! coded from a plain block of 256 slots; bit 29 then tells the two codes apart: dense (`dense.rs`) and
-//! ranges (`range.rs`) with bit 28, where bit 26 says whether there is an index, and bit 27 whether lines hold marks;
-//! without bit 28 it is a fork (`fork.rs`). Of a dense node (words, halves or bytes) bits 26 and 27 say what a run takes.
-//! So no entry is greater than one of a node with marks, which is what most addresses of a full IPv6 table lead to.
+//! ranges (`range.rs`), where bit 26 says whether there is an index, and bits 27 and 28 whether lines hold marks. With
+//! bit 28 alone it is a fork (`fork.rs`). Of a dense node (words, halves or bytes) bits 26 and 27 say what a run takes.
+//! So no entry is greater than one of a node with marks, and next come forks: what most addresses of a full IPv6 table lead to.
 
 use crate::arena::UNIT_WORDS;
 
@@ -19,12 +19,14 @@ pub const MAX_GROUP: u32 = GROUP_MASK;
 const NODE: u32 = 1 << 31;
 const CODED: u32 = 1 << 30;
 const RANGES: u32 = 1 << 29;
-const SEARCHED: u32 = 1 << 28;
+const NEAR: u32 = 1 << 28;
 const MARKS: u32 = 1 << 27;
 const KIND_SHIFT: u32 = 26;
 const UNIT_MASK: u32 = (1 << KIND_SHIFT) - 1;
 /// What a node of ranges with marks has above its index bit.
-const MARKED: u32 = NODE | CODED | RANGES | SEARCHED | MARKS;
+const MARKED: u32 = FORK | MARKS;
+/// What a fork has above its unit.
+const FORK: u32 = NODE | CODED | RANGES | NEAR;
 
 /// What a slot holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,13 +51,13 @@ impl Entry {
     /// A node of ranges, with an index or without, and with marks or not.
     #[inline(always)]
     pub(crate) fn ranges(unit: u32, indexed: bool, marks: bool) -> Entry {
-        let marks = if marks { MARKS } else { 0 };
-        Entry(NODE | CODED | RANGES | SEARCHED | marks | u32::from(indexed) << KIND_SHIFT | unit & UNIT_MASK)
+        let kind = if marks { MARKED } else { NODE | CODED | RANGES };
+        Entry(kind | u32::from(indexed) << KIND_SHIFT | unit & UNIT_MASK)
     }
 
     /// A fork.
     pub(crate) fn fork(unit: u32) -> Entry {
-        Entry(NODE | CODED | RANGES | unit & UNIT_MASK)
+        Entry(FORK | unit & UNIT_MASK)
     }
 
     #[inline(always)]
@@ -72,13 +74,13 @@ impl Entry {
     /// Of a node: whether it is one of ranges.
     #[inline(always)]
     pub(crate) fn is_ranges(self) -> bool {
-        self.0 >= NODE | CODED | RANGES | SEARCHED
+        self.0 >= NODE | CODED | RANGES && !self.is_fork()
     }
 
     /// Of a node: whether it is a fork.
     #[inline(always)]
     pub(crate) fn is_fork(self) -> bool {
-        self.0 & (NODE | CODED | RANGES | SEARCHED) == NODE | CODED | RANGES
+        self.0 & MARKED == FORK
     }
 
     /// Whether it is a node of ranges whose lines hold marks.
@@ -90,7 +92,7 @@ impl Entry {
     /// Of a node of ranges with marks, and of a fork: what a key has in the place of a group. Of one without: 0.
     #[inline(always)]
     pub(crate) fn any_group(self) -> u32 {
-        if self.0 & MARKED == MARKED ^ MARKS { 0 } else { 0xff }
+        if self.0 & FORK == FORK ^ NEAR { 0 } else { 0xff }
     }
 
     /// Whether it is a node of ranges with marks, or a leaf: what most addresses of a large IPv6 table lead to, in any
@@ -99,6 +101,12 @@ impl Entry {
     pub(crate) fn is_usual(self) -> bool {
         // The greatest entries become the least ones, and the leaves follow them.
         self.0.wrapping_sub(MARKED) < MARKS + (1 << GROUP_BITS)
+    }
+
+    /// As [`Entry::is_usual`], or a fork.
+    #[inline(always)]
+    pub(crate) fn is_near(self) -> bool {
+        self.0.wrapping_sub(FORK) < NEAR + (1 << GROUP_BITS)
     }
 
     /// Of a node of ranges with an index: the same so many units further on. Of anything else itself.

@@ -13,6 +13,8 @@ use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use weir_cpu::{AnyMachine, Code};
+
 use crate::arena::UNIT_WORDS;
 use crate::dense::SLOTS;
 use crate::entry::Entry;
@@ -92,10 +94,10 @@ impl Fib6 {
                 *way = steps.first((address >> 64) as u64);
             }
             for way in &mut *ways {
-                *way = steps.second(*way);
+                steps.second(AnyMachine, way);
             }
-            for ((group, &address), &way) in groups.iter_mut().zip(addresses).zip(&*ways) {
-                *group = steps.last(way, || address);
+            for ((group, &address), way) in groups.iter_mut().zip(addresses).zip(&*ways) {
+                *group = steps.last(AnyMachine, way, || address);
             }
         }
     }
@@ -140,9 +142,8 @@ impl LargeFib6<'_> {
     #[must_use]
     pub fn first(self, upper: u64) -> Way6 {
         let top = load(&self.root[(upper >> 48) as usize]);
-        // Nine of ten addresses of a full table are there after one plain node.
         match self.words.get(top.plain_word((upper >> 40) as usize % SLOTS)).map(load) {
-            Some(entry) if entry.is_usual() => self.to(entry, (upper >> 8) as u32 | ANY_GROUP),
+            Some(entry) if entry.is_near() => self.to(entry, (upper >> 8) as u32 | ANY_GROUP),
             Some(entry) => self.further(entry, upper << 24 | 1 << 23),
             None => self.further(top, upper << 16 | 1 << 15),
         }
@@ -162,44 +163,44 @@ impl LargeFib6<'_> {
                 break;
             }
         }
-        if entry.is_fork() {
-            entry = self.branch(entry, (rest >> 32) as u32);
-        }
         self.to(entry, (rest >> 32) as u32 | entry.any_group())
     }
 
     /// What a fork leads to; itself where it is not to be had here, which the last step finds to be so.
     #[inline(always)]
-    fn branch(self, fork: Entry, key: u32) -> Entry {
+    fn branch(self, code: impl Code, fork: Entry, key: &i32) -> Entry {
         match self.lines.get(line_of(fork)..).and_then(|lines| lines.first_chunk()) {
-            Some([starts, entries]) => fork::entry_in(starts, entries, range::turned(key | fork.any_group())),
+            Some([starts, entries]) => fork::entry_in(code, starts, entries, key),
             None => fork,
         }
     }
 
-    /// Through the index of a node of ranges. What has none, or is done, goes along: what a random address finds
+    /// Through forks, and the index of a node of ranges. What has none, or is done, goes along: what a random address finds
     /// cannot be guessed.
     #[inline(always)]
-    #[must_use]
-    pub fn second(self, way: Way6) -> Way6 {
-        let entry = Entry(way.entry);
+    pub fn second(self, code: impl Code, way: &mut Way6) {
+        let mut entry = Entry(way.entry);
+        if entry.is_fork() {
+            // One of ten, which cannot be guessed either: here it is known soon whether the guess was right.
+            entry = self.branch(code, entry, &way.key);
+        }
         let line = line_of(entry);
-        let further = if line < self.lines.len() { range::line_below(&self.lines[line], way.key) } else { 0 };
+        let further = if line < self.lines.len() { range::line_below(code, &self.lines[line], &way.key) } else { 0 };
         let entry = entry.below_index(further * LINE_UNITS);
         self.fetch(entry);
-        Way6 { entry: entry.0, ..way }
+        way.entry = entry.0;
     }
 
     /// The group.
     #[inline(always)]
     #[must_use]
-    pub fn last(self, way: Way6, address: impl FnOnce() -> u128) -> u32 {
+    pub fn last(self, code: impl Code, way: &Way6, address: impl FnOnce() -> u128) -> u32 {
         let entry = Entry(way.entry);
         let line = line_of(entry);
         if line < self.lines.len() {
             let line = &self.lines[line];
             if entry.is_usual() {
-                let group = range::group_marked(line, way.key);
+                let group = range::group_marked(code, line, &way.key);
                 return if entry.is_node() { group } else { entry.group() };
             }
             if entry.is_ranges() {
@@ -295,5 +296,12 @@ mod tests {
         assert!(below.is_fork(), "{below:?}");
         assert!(fib.trie.branch(below, 0xb8 << 24).has_marks());
         assert_eq!(fib.lookup(u128::from(net(0x2001_0db8, 90 * 31).network()) + 5), 5);
+        // In steps, too, which go through forks elsewhere.
+        let address = |n: u128| u128::from(net(0x2001_0db8, n).network()) + 5;
+        let addresses: Vec<u128> = (0..700).flat_map(|n| [address(90 * n), address(90 * n + 1)]).collect();
+        let mut groups = vec![0; addresses.len()];
+        fib.lookup_batch(&addresses, &mut groups);
+        assert!(groups.iter().zip(&addresses).all(|(&group, &address)| group == fib.lookup(address)));
+        assert_eq!(groups[..4], [1, 0, 2, 0]);
     }
 }

@@ -8,6 +8,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use weir_cpu::Code;
+
 use crate::entry::Entry;
 use crate::range::{self, LINE, NEVER, TURN};
 
@@ -53,12 +55,14 @@ pub(crate) fn parts(words: &[AtomicU32]) -> impl Iterator<Item = Part> + '_ {
 
 /// The entry of the part that a value is in, when these are both lines and the value is one of marks.
 #[inline(always)]
-pub(crate) fn entry_in(starts: &[AtomicU32; LINE], entries: &[AtomicU32; LINE], key: i32) -> Entry {
-    Entry(entries[range::behind(starts, key) % LINE].load(Ordering::Acquire))
+pub(crate) fn entry_in(code: impl Code, starts: &[AtomicU32; LINE], entries: &[AtomicU32; LINE], key: &i32) -> Entry {
+    Entry(entries[range::behind(code, starts, key) % LINE].load(Ordering::Acquire))
 }
 
 #[cfg(test)]
 mod tests {
+    use weir_cpu::AnyMachine;
+
     use super::*;
 
     #[test]
@@ -73,7 +77,7 @@ mod tests {
                 assert_eq!(part.entry, Entry(words[part.word].load(Ordering::Relaxed)));
                 for value in [part.within.0, part.within.0 + 1, part.within.1 - 255, part.within.1] {
                     let (starts, entries) = (words[..LINE].first_chunk().unwrap(), words[LINE..].first_chunk().unwrap());
-                    assert_eq!(entry_in(starts, entries, range::turned(value | range::ANY_GROUP)), part.entry);
+                    assert_eq!(entry_in(AnyMachine, starts, entries, &range::turned(value | range::ANY_GROUP)), part.entry);
                 }
             }
         }

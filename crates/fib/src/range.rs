@@ -14,6 +14,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use weir_cpu::Code;
+
 use crate::rib::{Node, Rib};
 
 /// Words of a line, and of the index.
@@ -229,8 +231,8 @@ pub(crate) const WHOLE: (u32, u32) = (0, u32::MAX);
 
 /// The group of a value, when this is its line of marks. The first of them is never behind a value that is asked for.
 #[inline(always)]
-pub(crate) fn group_marked(line: &[AtomicU32; LINE], key: i32) -> u32 {
-    let mark = behind(line, key).wrapping_sub(1) % LINE;
+pub(crate) fn group_marked(code: impl Code, line: &[AtomicU32; LINE], key: &i32) -> u32 {
+    let mark = behind(code, line, key).wrapping_sub(1) % LINE;
     line[mark].load(Ordering::Acquire) & ANY_GROUP
 }
 
@@ -242,14 +244,14 @@ pub(crate) fn turned(key: u32) -> i32 {
 
 /// How many of a line's values lie before another one, or are it, as marks have it.
 #[inline(always)]
-pub(crate) fn behind(line: &[AtomicU32; LINE], key: i32) -> usize {
-    weir_cpu::count_less(line, key) as usize
+pub(crate) fn behind(code: impl Code, line: &[AtomicU32; LINE], key: &i32) -> usize {
+    code.count_less(line, key) as usize
 }
 
 /// How many lines further on that of a value is, when this is the index.
 #[inline(always)]
-pub(crate) fn line_below(index: &[AtomicU32; LINE], key: i32) -> u32 {
-    weir_cpu::count_less(index, key) + 1
+pub(crate) fn line_below(code: impl Code, index: &[AtomicU32; LINE], key: &i32) -> u32 {
+    code.count_less(index, key) + 1
 }
 
 /// The group of a value, when this is its line.
@@ -262,13 +264,15 @@ pub(crate) fn group_in(line: &[AtomicU32; LINE], key: i32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use weir_cpu::AnyMachine;
+
     use super::*;
 
     fn find(words: &[AtomicU32], coded: &Coded, key: u32) -> u32 {
         let line = |line: u32| words[line as usize * LINE..].first_chunk().unwrap();
         let key = turned(if coded.marks { key | ANY_GROUP } else { key });
-        let line = line(if coded.indexed { line_below(line(0), key) } else { 0 });
-        if coded.marks { group_marked(line, key) } else { group_in(line, key) }
+        let line = line(if coded.indexed { line_below(AnyMachine, line(0), &key) } else { 0 });
+        if coded.marks { group_marked(AnyMachine, line, &key) } else { group_in(line, key) }
     }
 
     #[test]

@@ -11,6 +11,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use weir_cpu::AnyMachine;
 use zerocopy::FromZeros;
 
 use crate::arena::{Arena, UNIT, UNIT_WORDS};
@@ -93,16 +94,17 @@ impl Trie {
     pub(crate) fn search(&self, node: Entry, key: u32) -> u32 {
         let line = |line: u32| self.words.node(node.unit() + line * (LINE / UNIT_WORDS) as u32, LINE).first_chunk::<LINE>();
         let key = range::turned(key | node.any_group());
-        let below = if node.indexed() > 0 { line(0).map_or(0, |index| range::line_below(index, key)) } else { 0 };
+        let below = if node.indexed() > 0 { line(0).map_or(0, |index| range::line_below(AnyMachine, index, &key)) } else { 0 };
         // Not as a function chosen here: that would be a call.
-        line(below).map_or(0, |line| if node.has_marks() { range::group_marked(line, key) } else { range::group_in(line, key) })
+        line(below)
+            .map_or(0, |line| if node.has_marks() { range::group_marked(AnyMachine, line, &key) } else { range::group_in(line, key) })
     }
 
     /// What a fork leads thirty-two bits to.
     #[inline(always)]
     pub(crate) fn branch(&self, fork: Entry, key: u32) -> Entry {
         let ([starts, entries], _) = self.words.node(fork.unit(), fork::WORDS).as_chunks::<LINE>() else { return Entry::NO_ROUTE };
-        fork::entry_in(starts, entries, range::turned(key | fork.any_group()))
+        fork::entry_in(AnyMachine, starts, entries, &range::turned(key | fork.any_group()))
     }
 
     /// The words of a fork.

@@ -265,59 +265,27 @@ impl<A: Announced> weir_cpu::Task for Early<'_, A> {
 
 /// Packets that take a step together.
 const BLOCK: usize = 16;
-/// Packets between the first step and the last, at most, and blocks whole.
-const UNDER_WAY: usize = 4 * BLOCK;
+/// Packets whose ways are kept, blocks whole.
+const KEPT: usize = 4 * BLOCK;
 
-/// What is done to each packet of a vector in two steps or three.
+/// What is done to each packet of a vector in two steps, in blocks.
 pub(crate) trait Steps {
-    /// Whether the second step is to be taken at all.
-    const SECOND: bool;
     /// What a packet has between them.
     type Way: Copy + Default;
-    /// Whether what packets have at last is found in a loop of its own.
-    const APART: bool;
-    /// What a packet has at last.
-    type End: Copy + Default;
     /// How many packets ahead of the first step is asked for what it needs.
     const EARLY: usize;
     /// Asks for that.
     fn ahead(&self, packet: &Pkt);
-    /// Looks at a packet, and asks the cache for what the second step needs; and so on.
+    /// Looks at a packet, and asks the cache for what the last step needs.
     fn first(&mut self, packet: &Pkt) -> Self::Way;
-    fn second(&mut self, way: Self::Way) -> Self::Way;
-    /// Finds what it has at last.
-    fn end(&self, packet: &Pkt, way: Self::Way) -> Self::End;
     /// Ends it; told its place in the vector. Packets come in order.
-    fn last(&mut self, place: usize, packet: &mut Pkt, end: Self::End);
+    fn last(&mut self, place: usize, packet: &mut Pkt, way: Self::Way);
 }
 
-/// As [`staged`], and as [`work_apart`].
-#[inline(always)]
-pub(crate) fn staged_apart<S: Steps>(packets: &mut [Pkt], steps: S) -> S {
-    weir_cpu::apart(Staged { packets, steps })
-}
-
-struct Staged<'a, S> {
-    packets: &'a mut [Pkt],
-    steps: S,
-}
-
-impl<S: Steps> weir_cpu::Task for Staged<'_, S> {
-    type Output = S;
-
-    #[inline(always)]
-    fn run(self) -> S {
-        let mut moved = self.steps;
-        staged(self.packets, &mut moved);
-        moved
-    }
-}
-
-/// The steps of all packets, each as many packets later as memory needs to answer what the one before asked for.
+/// The steps of all packets, the last one as many packets later as memory needs to answer what the first asked for.
 #[inline(always)]
 pub(crate) fn staged<S: Steps>(packets: &mut [Pkt], steps: &mut S) {
-    let mut ways = [S::Way::default(); UNDER_WAY];
-    let mut ends = [S::End::default(); BLOCK];
+    let mut ways = [S::Way::default(); KEPT];
     // Loops over slices, without calls of closures: these would become functions that are compiled for the baseline.
     for packet in ahead(packets, &(0..S::EARLY + AHEAD), 0) {
         packet.prefetch();
@@ -326,49 +294,88 @@ pub(crate) fn staged<S: Steps>(packets: &mut [Pkt], steps: &mut S) {
         steps.ahead(packet);
     }
     let count = packets.len();
-    for end in 1..=count.div_ceil(BLOCK) + 1 + usize::from(S::SECOND) {
-        let first = block(end, count);
-        if S::EARLY > 0 {
-            for place in first {
-                if let Some(soon) = packets.get(place + S::EARLY) {
-                    steps.ahead(soon);
-                }
-                if let Some(later) = packets.get(place + S::EARLY + AHEAD) {
-                    later.prefetch();
-                }
-                ways[place % UNDER_WAY] = steps.first(&packets[place]);
+    for end in 1..=count.div_ceil(BLOCK) + 1 {
+        for place in block(end, count) {
+            if let Some(soon) = packets.get(place + S::EARLY) {
+                steps.ahead(soon);
             }
-        } else {
+            if let Some(later) = packets.get(place + S::EARLY + AHEAD) {
+                later.prefetch();
+            }
+            ways[place % KEPT] = steps.first(&packets[place]);
+        }
+        let last = block(end - 1, count);
+        let (packets, ways) = (&mut packets[last.clone()], &ways[ways_of(&last)]);
+        for (place, (packet, way)) in last.zip(packets.iter_mut().zip(ways)) {
+            steps.last(place, packet, *way);
+        }
+    }
+}
+
+/// What is done to each packet of a vector in three steps, in blocks. It is told for which instructions it is compiled. To be marked
+/// `#[inline(always)]`, all of it.
+pub(crate) trait Threefold {
+    /// What a packet has between its steps.
+    type Way: Copy + Default;
+    /// What a packet has at last.
+    type End: Copy + Default;
+    /// Looks at a packet, and asks the cache for what the second step needs; and so on.
+    fn first(&self, packet: &Pkt) -> Self::Way;
+    fn second<C: Code>(&self, code: C, way: &mut Self::Way);
+    /// Finds what it has at last.
+    fn end<C: Code>(&self, code: C, packet: &Pkt, way: &Self::Way) -> Self::End;
+    /// Ends it; told its place in the vector. Packets come in order.
+    fn last(&mut self, place: usize, packet: &mut Pkt, end: Self::End);
+}
+
+/// As [`work_apart`]. Each step has a loop of its own: short ones, in which many chains of loads are under way.
+#[inline(always)]
+pub(crate) fn threefold<T: Threefold>(packets: &mut [Pkt], work: T) -> T {
+    weir_cpu::apart_coded(Three { packets, work })
+}
+
+struct Three<'a, T> {
+    packets: &'a mut [Pkt],
+    work: T,
+}
+
+impl<T: Threefold> weir_cpu::CodedTask for Three<'_, T> {
+    type Output = T;
+
+    #[inline(always)]
+    fn run<C: Code>(self, code: C) -> T {
+        let Three { packets, mut work } = self;
+        let mut ways = [T::Way::default(); KEPT];
+        let mut ends = [T::End::default(); BLOCK];
+        // Loops over slices, without calls of closures: these would become functions that are compiled for the baseline.
+        for packet in ahead(packets, &(0..AHEAD), 0) {
+            packet.prefetch();
+        }
+        let count = packets.len();
+        for end in 1..=count.div_ceil(BLOCK) + 2 {
+            let first = block(end, count);
             for packet in ahead(packets, &first, AHEAD) {
                 packet.prefetch();
             }
             for (way, packet) in ways[ways_of(&first)].iter_mut().zip(&packets[first]) {
-                *way = steps.first(packet);
+                *way = work.first(packet);
             }
-        }
-        if S::SECOND {
             for way in &mut ways[ways_of(&block(end - 1, count))] {
-                *way = steps.second(*way);
+                work.second(code, way);
             }
-        }
-        let last = block((end - 1).saturating_sub(usize::from(S::SECOND)), count);
-        let (packets, ways) = (&mut packets[last.clone()], &ways[ways_of(&last)]);
-        if S::APART {
+            let last = block((end - 1).saturating_sub(1), count);
+            let (packets, ways) = (&mut packets[last.clone()], &ways[ways_of(&last)]);
             // A chain of loads for each, short enough for many to be under way: it would hold up what is longer. Frames have been
             // pushed out of the nearest cache by now, and their addresses out of the first translations.
             for (end, (packet, way)) in ends.iter_mut().zip(packets.iter().zip(ways)) {
                 packet.prefetch();
-                *end = steps.end(packet, *way);
+                *end = work.end(code, packet, way);
             }
             for (place, (packet, end)) in last.zip(packets.iter_mut().zip(&ends)) {
-                steps.last(place, packet, *end);
-            }
-        } else {
-            for (place, (packet, way)) in last.zip(packets.iter_mut().zip(ways)) {
-                let end = steps.end(packet, *way);
-                steps.last(place, packet, end);
+                work.last(place, packet, *end);
             }
         }
+        work
     }
 }
 
@@ -381,7 +388,7 @@ fn block(number: usize, count: usize) -> Range<usize> {
 /// Where the ways of a block are.
 #[inline(always)]
 fn ways_of(places: &Range<usize>) -> Range<usize> {
-    let start = places.start % UNDER_WAY;
+    let start = places.start % KEPT;
     start..start + places.len()
 }
 

@@ -7,6 +7,7 @@
 use std::hint::cold_path;
 
 use weir_buf::Pkt;
+use weir_cpu::Code;
 use weir_fib::{Adjacency, Fib6, LargeFib6, NexthopView, SmallFib6, Way6};
 use weir_graph::Cx;
 use weir_port::interface::Interface;
@@ -28,8 +29,8 @@ pub(crate) struct Straight6<'a> {
 }
 
 /// EtherType 0x86dd and version 6, as bytes 12 to 14 of a frame in little-endian order, and where they are.
-const IP6_PLAIN: u64 = 0x60_dd86;
-const IP6_MASK: u64 = 0xf0_ffff;
+const IP6_PLAIN: u32 = 0x60_dd86;
+const IP6_MASK: u32 = 0xf0_ffff;
 
 impl<'a> Straight6<'a> {
     /// What plain IPv6 of an interface is forwarded with in one pass, if it can be.
@@ -69,9 +70,9 @@ impl<'a> Straight6<'a> {
 
     /// … then, after those of the table alone, its neighbour, if it is one, …
     #[inline(always)]
-    pub(crate) fn neighbor(self, fib: LargeFib6<'_>, way: Way6, packet: &Pkt) -> Option<&'a Adjacency> {
+    pub(crate) fn neighbor(self, code: impl Code, fib: LargeFib6<'_>, way: &Way6, packet: &Pkt) -> Option<&'a Adjacency> {
         let destination = || packet.data().first_chunk::<PLAIN>().and_then(|frame| frame.last_chunk());
-        self.nexthops.only_neighbor(fib.last(way, || destination().map_or(0, |bytes| u128::from_be_bytes(*bytes))))
+        self.nexthops.only_neighbor(fib.last(code, way, || destination().map_or(0, |bytes| u128::from_be_bytes(*bytes))))
     }
 
     /// … and at last.
@@ -89,8 +90,8 @@ impl<'a> Straight6<'a> {
     #[inline(always)]
     fn examine(self, frame: &[u8; PLAIN], len: usize, chained: bool) -> Option<(usize, u8, u64)> {
         // The headers once, as words: MAC addresses and types, lengths and hops (RFC 8200 section 3), the destination.
-        let (stations, types, upper) = (word(frame, 0), word(frame, 8), upper(frame));
-        let ours = (stations << 16 == self.station) & (types >> 32 & IP6_MASK == IP6_PLAIN) & !chained;
+        let (stations, types, upper) = (word(frame, 0), types(frame), upper(frame));
+        let ours = (stations << 16 == self.station) & (types & IP6_MASK == IP6_PLAIN) & !chained;
         let between = ip6_input::between_hosts(frame[ETHERNET + 8], upper as u8);
         let (whole, hops) = sizes(word(frame, ETHERNET));
         if !(ours & between & (whole != PLAIN)) || whole > len {
@@ -104,6 +105,12 @@ impl<'a> Straight6<'a> {
 #[inline(always)]
 fn upper(frame: &[u8; PLAIN]) -> u64 {
     word(frame, ETHERNET + 24)
+}
+
+/// The type and the first bytes of the IPv6 header, in little-endian order.
+#[inline(always)]
+fn types(frame: &[u8; PLAIN]) -> u32 {
+    frame.get(ETHERNET - 2..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
 /// Bytes of a frame without what Ethernet padded, and the hop limit, as the first word of its IPv6 header tells.

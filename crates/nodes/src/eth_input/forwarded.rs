@@ -3,6 +3,7 @@
 //! has to be waited for.
 
 use weir_buf::Pkt;
+use weir_cpu::Code;
 use weir_fib::{Adjacency, Fib4, Fib6, FullFib4, LargeFib4, LargeFib6, SmallFib4, Way6};
 use weir_graph::{Cx, Outcome, Verdict};
 use weir_port::interface::Interface;
@@ -132,11 +133,8 @@ struct Steps4<'a, const LABELS: bool> {
 }
 
 impl<const LABELS: bool> each::Steps for Steps4<'_, LABELS> {
-    const SECOND: bool = false;
     const EARLY: usize = 16;
-    const APART: bool = false;
     type Way = ip4_straight::Way;
-    type End = ip4_straight::Way;
 
     #[inline(always)]
     fn ahead(&self, packet: &Pkt) {
@@ -149,17 +147,7 @@ impl<const LABELS: bool> each::Steps for Steps4<'_, LABELS> {
     }
 
     #[inline(always)]
-    fn second(&mut self, way: Self::Way) -> Self::Way {
-        way
-    }
-
-    #[inline(always)]
-    fn end(&self, _packet: &Pkt, way: Self::Way) -> Self::End {
-        way
-    }
-
-    #[inline(always)]
-    fn last(&mut self, place: usize, packet: &mut Pkt, way: Self::End) {
+    fn last(&mut self, place: usize, packet: &mut Pkt, way: Self::Way) {
         let (len, out) = (packet.len(), self.straight.last::<LABELS>(self.fib, way, packet));
         self.left.note(self.interface, place, packet, len, out, self.odd, self.verdicts);
     }
@@ -182,7 +170,7 @@ pub(super) fn forwarded6(
             let (len, out) = (packet.len(), straight.forward(fib, packet));
             left.note6(interface, place, packet, len, out, &mut odd, verdicts);
         }),
-        None => left = each::staged_apart(packets, Steps6 { straight, fib: fib.large(), interface, left, odd: &mut odd, verdicts }).left,
+        None => left = each::threefold(packets, Steps6 { straight, fib: fib.large(), interface, left, odd: &mut odd, verdicts }).left,
     }
     cx.did_for(IP6_LOOKUP, packets.len() - left.stayed);
     let mut exits = left.exits;
@@ -200,29 +188,23 @@ struct Steps6<'a> {
     verdicts: &'a mut [Verdict],
 }
 
-impl<'a> each::Steps for Steps6<'a> {
-    const SECOND: bool = true;
-    const EARLY: usize = 0;
-    const APART: bool = true;
+impl<'a> each::Threefold for Steps6<'a> {
     type Way = Way6;
     type End = Option<&'a Adjacency>;
 
     #[inline(always)]
-    fn ahead(&self, _packet: &Pkt) {}
-
-    #[inline(always)]
-    fn first(&mut self, packet: &Pkt) -> Way6 {
+    fn first(&self, packet: &Pkt) -> Way6 {
         Straight6::first(self.fib, packet)
     }
 
     #[inline(always)]
-    fn second(&mut self, way: Way6) -> Way6 {
-        self.fib.second(way)
+    fn second<C: Code>(&self, code: C, way: &mut Way6) {
+        self.fib.second(code, way);
     }
 
     #[inline(always)]
-    fn end(&self, packet: &Pkt, way: Way6) -> Self::End {
-        self.straight.neighbor(self.fib, way, packet)
+    fn end<C: Code>(&self, code: C, packet: &Pkt, way: &Way6) -> Self::End {
+        self.straight.neighbor(code, self.fib, way, packet)
     }
 
     #[inline(always)]
