@@ -155,7 +155,7 @@ pub struct IpfixTemplate {
     pub id: u16,
     /// The record set.
     pub records: String,
-    /// The kind of flows: `ipv4`, `ipv6` or `l2`.
+    /// The kind of flows: `ipv4`, `ipv6`, `l2` or `ipv4-by-ipv6`, with `-biflow` for both ways.
     pub kind: String,
     /// Octets of a record.
     pub octets: u32,

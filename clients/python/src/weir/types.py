@@ -1471,7 +1471,7 @@ class IpfixTemplate:
     """The record set."""
 
     kind: str
-    """The kind of flows: `ipv4`, `ipv6` or `l2`."""
+    """The kind of flows: `ipv4`, `ipv6`, `l2` or `ipv4-by-ipv6`, with `-biflow` for both ways."""
 
     octets: int
     """Octets of a record."""
