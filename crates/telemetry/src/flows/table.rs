@@ -475,9 +475,11 @@ impl<F: FnMut(usize) -> Facts, const STATUS: bool> Task for CountPlain<'_, F, ST
             for from in (0..slips.len()).step_by(BLOCK) {
                 // In a loop of its own: so short that the processor has many packets under way, each of which waits for its loads.
                 let (view, hashes) = (table.index.view(), &hashes[from..]);
-                hashes.iter().zip(&mut near).for_each(|(hash, place)| *place = view.likely(hash));
-                // All of them at once: even what the second cache holds is waited for by those that count one after the other.
-                near.iter().for_each(|place| table.index.fetch_record(*place));
+                // Records are asked for: even what the second cache holds is waited for by those that count one after the other.
+                for (hash, place) in hashes.iter().zip(&mut near) {
+                    *place = view.likely(hash);
+                    table.index.fetch_record(*place);
+                }
                 octets += block.count::<STATUS>(table, (&slips[from..], &fates[from..], hashes, &near), from, BLOCK);
             }
         }
