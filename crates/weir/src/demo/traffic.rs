@@ -38,6 +38,7 @@ impl Traffic {
     /// Starts everything at `rate` packets a second in all.
     pub(crate) fn start(lab: &Lab, rate: u32) -> Result<Traffic, String> {
         let mut traffic = Traffic { stop: Arc::default(), threads: Vec::new(), ping: None };
+        introduce(lab)?;
         for (from, to, address, share) in STREAMS {
             traffic.swallow(lab, to)?;
             let socket = in_host(lab, from, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
@@ -145,6 +146,22 @@ fn take_tcp(listener: &TcpListener, stop: &AtomicBool) {
             }
         }
     }
+}
+
+/// Lets the router learn its neighbours before there is traffic: what waits for one in a crowd may have to make room, a
+/// ping among it.
+fn introduce(lab: &Lab) -> Result<(), String> {
+    if !weir_netlink::lab::has_program("ping") {
+        return Ok(());
+    }
+    let host = lab.host("host-a").map_err(|error| error.to_string())?;
+    for _ in 0..5 {
+        let asked = host.run("ping", &["-c", "1", "-W", "1", "10.2.0.2"], Duration::from_secs(3));
+        if asked.is_ok_and(|done| loss(&done.stdout) == Some(0.0)) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// `ping` from host-a to host-b, if it is installed.
