@@ -115,7 +115,7 @@ fn exchange(lfib: &Lfib, nexthops: NexthopView<'_>, packet: &mut Pkt) -> Option<
     Some(interface)
 }
 
-/// The same in a frame of `len` bytes, once the label that comes on and the neighbour are known; `top` is the entry that goes.
+/// The same in a frame of `len` bytes, which is in one piece, once the label that comes on and the neighbour are known; `top` is the entry that goes.
 #[inline(always)]
 pub(super) fn swap(frame: &mut [u8; SHORTEST], len: usize, top: u32, label: u32, below: &Adjacency) -> Option<u32> {
     let (start, end) = below.in_use()?;
