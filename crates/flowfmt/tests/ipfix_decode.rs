@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use proptest::prelude::*;
 use weir_flowfmt::ipfix::Version;
-use weir_flowfmt::ipfix::decode::{Collector, Gap, Item, MOST_EMPTY_FIELDS, MOST_FIELDS, Problem};
+use weir_flowfmt::ipfix::decode::{Collector, Gap, HELD_COST, Item, MOST_EMPTY_FIELDS, MOST_FIELDS, MOST_HELD, Problem};
 use weir_flowfmt::ipfix::flow::Flow;
 
 fn exporter() -> SocketAddr {
@@ -317,6 +317,33 @@ fn sets_that_wait_take_bounded_memory() {
     let mut waited = 0;
     collector.finish(&mut |_| waited += 1);
     assert_eq!(waited, 17);
+    // Those that are empty have a price, too; the last ones wait, each for its own template.
+    let message = ipfix(0, &(256..16_000).map(|id| (id, &[][..])).collect::<Vec<_>>());
+    let mut gone = 0;
+    collector.read(exporter(), &message, &mut |item| gone += usize::from(matches!(item, Item::Undecoded(_))));
+    assert_eq!(gone, (256..16_000).len() - MOST_HELD / HELD_COST);
+    let templates: Vec<u8> = (256..6000_u16).flat_map(|id| [&id.to_be_bytes()[..], &[0, 1, 0, 4, 0, 1]].concat()).collect();
+    assert!(!told(&mut collector, &ipfix(0, &[(2, &templates)])).iter().any(|line| line.contains("record")));
+    let mut waited = 0;
+    collector.finish(&mut |_| waited += 1);
+    assert_eq!(waited, MOST_HELD / HELD_COST);
+}
+
+/// What waited for one template is read in the order in which it came, and what waits for others goes on waiting.
+#[test]
+fn a_template_lets_go_what_waited_for_it_alone() {
+    let mut collector = Collector::new();
+    let sets: Vec<(u16, &[u8])> = vec![(256, &[17, 0, 53]), (257, &[1]), (256, &[6, 1, 187]), (256, &[])];
+    assert_eq!(told(&mut collector, &ipfix(0, &sets)).len(), 1);
+    let lines = told(&mut collector, &ipfix(2, &[(2, TEMPLATE)]));
+    let records: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("record 256 ")).collect();
+    assert_eq!(
+        records,
+        ["protocolIdentifier=[17] destinationTransportPort=[0, 53]", "protocolIdentifier=[6] destinationTransportPort=[1, 187]"]
+    );
+    let mut lines = Vec::new();
+    collector.finish(&mut |item| lines.push(line(&item)));
+    assert_eq!(lines, ["27 1 NoTemplate(257)"]);
 }
 
 proptest! {

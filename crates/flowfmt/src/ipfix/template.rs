@@ -126,6 +126,18 @@ impl Template {
         self.fields.iter().map(Field::least).sum()
     }
 
+    /// The same, or more than `most` when it is more: no more fields are looked at than `most` octets have room for.
+    pub(super) fn least_up_to(&self, most: usize) -> usize {
+        let mut least = 0;
+        for field in &self.fields {
+            least += field.least();
+            if least > most {
+                break;
+            }
+        }
+        least
+    }
+
     /// Octets of each of its records, when all have the same length.
     #[must_use]
     pub fn fixed(&self) -> Option<usize> {
@@ -202,6 +214,10 @@ mod tests {
         let fields = vec![Field::iana(4, 1), Field::iana(82, VARIABLE), Field::iana(83, VARIABLE), Field::iana(7, 2)];
         let template = Template::data(256, fields);
         assert_eq!((template.least(), template.fixed()), (5, None));
+        assert_eq!([0, 1, 4, 5, 9].map(|most| template.least_up_to(most)), [1, 2, 5, 5, 5]);
+        // A long template is not looked through for a short set.
+        let long = Template::data(256, vec![Field::iana(4, 1); 15_000]);
+        assert_eq!((long.least_up_to(0), long.least_up_to(99), long.least_up_to(usize::MAX)), (1, 100, 15_000));
         let mut octets = vec![17, 3, b'w', b'a', b'n', 255, 1, 0];
         octets.extend([7; 256]);
         octets.extend([0, 53, 99]);

@@ -6,7 +6,8 @@
 //!
 //! Whatever comes in, memory stays bounded: templates, sessions and sets that wait for their template are
 //! forgotten when there are too many, those unused for the longest time first. Work is bounded by the octets of the
-//! message: a template whose records could be empty is refused.
+//! message: a template whose records could be empty is refused, no more of a template is looked at than a set has octets for,
+//! and sets that wait are found by what they wait for.
 //!
 //! Templates belong to a session: who sends, and the observation domain (RFC 7011 8; RFC 3954 5.1). A set
 //! that comes before its template waits for it, as collectors that begin in the middle of a session need it
@@ -14,8 +15,8 @@
 
 mod message;
 mod sets;
+mod waiting;
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use super::Version;
 use super::bounded::Bounded;
 use super::elements::Value;
 use super::template::{Field, Template};
+use waiting::Waiting;
 
 /// Fields of all templates that are remembered, each template counted as one more.
 pub const MOST_FIELDS: usize = 1 << 18;
@@ -32,8 +34,9 @@ pub const MOST_FIELDS: usize = 1 << 18;
 pub const MOST_SESSIONS: usize = 1 << 14;
 /// Octets that wait for templates, each set counted as [`HELD_COST`] more.
 pub const MOST_HELD: usize = 1 << 20;
-/// What holding a set costs beside its octets.
-pub const HELD_COST: usize = 128;
+/// What holding a set costs beside its octets: itself twice in trees whose nodes are at least half full.
+pub const HELD_COST: usize = 512;
+const _: () = assert!(HELD_COST >= 2 * (size_of::<Held>() + 2 * size_of::<(Awaited, u64)>()));
 /// Fields of no octets that a template may have: they cost time and no octets of the message.
 pub const MOST_EMPTY_FIELDS: usize = 16;
 
@@ -247,19 +250,16 @@ impl Session {
     }
 }
 
+/// What a set waits for: a session's template.
+type Awaited = (Session, u16);
+
 /// A set that came before its template.
 #[derive(Debug)]
 struct Held {
     header: Header,
     template: u16,
     offset: usize,
-    octets: Vec<u8>,
-}
-
-impl Held {
-    fn cost(&self) -> usize {
-        self.octets.len() + HELD_COST
-    }
+    octets: Box<[u8]>,
 }
 
 /// What came of everything so far.
@@ -282,8 +282,7 @@ pub struct Collector {
     /// By whose they are, whether they are of options, and their number: all of a kind are withdrawn at once.
     templates: Bounded<(Session, bool, u16), Arc<Template>>,
     expected: Bounded<Session, u32>,
-    held: VecDeque<Held>,
-    held_cost: usize,
+    held: Waiting<Awaited, Held>,
     totals: Totals,
 }
 
@@ -292,8 +291,7 @@ impl Default for Collector {
         Collector {
             templates: Bounded::new(MOST_FIELDS),
             expected: Bounded::new(MOST_SESSIONS),
-            held: VecDeque::new(),
-            held_cost: 0,
+            held: Waiting::new(),
             totals: Totals::default(),
         }
     }
@@ -334,10 +332,9 @@ impl Collector {
 
     /// Nothing more comes: what still waits for a template is undecoded.
     pub fn finish(&mut self, sink: &mut dyn FnMut(Item<'_>)) {
-        while let Some(held) = self.held.pop_front() {
+        while let Some(held) = self.held.pop_oldest() {
             self.give_up(&held, sink);
         }
-        self.held_cost = 0;
     }
 
     fn give_up(&mut self, held: &Held, sink: &mut dyn FnMut(Item<'_>)) {
@@ -353,27 +350,17 @@ impl Collector {
 
     /// Keeps a set until its template comes; the oldest ones give up when there are too many.
     fn hold(&mut self, header: &Header, template: u16, offset: usize, octets: &[u8], sink: &mut dyn FnMut(Item<'_>)) {
-        let held = Held { header: header.clone(), template, offset, octets: octets.to_vec() };
-        self.held_cost += held.cost();
-        self.held.push_back(held);
-        while self.held_cost > MOST_HELD
-            && let Some(oldest) = self.held.pop_front()
-        {
-            self.held_cost -= oldest.cost();
+        let held = Held { header: header.clone(), template, offset, octets: octets.into() };
+        self.held.push((Session::of(header), template), octets.len() + HELD_COST, held);
+        while let Some(oldest) = self.held.pop_beyond(MOST_HELD) {
             self.give_up(&oldest, sink);
         }
     }
 
     /// A template came: what waited for it is read.
     fn release(&mut self, session: &Session, template: &Template, sink: &mut dyn FnMut(Item<'_>)) {
-        let waits = |held: &Held| held.template == template.id && Session::of(&held.header) == *session;
-        if !self.held.iter().any(waits) {
-            return;
-        }
-        let (ready, rest): (VecDeque<Held>, VecDeque<Held>) = std::mem::take(&mut self.held).into_iter().partition(waits);
-        self.held = rest;
-        for held in ready {
-            self.held_cost -= held.cost();
+        let awaited = (session.clone(), template.id);
+        while let Some(held) = self.held.pop(&awaited) {
             self.records(&held.header, template, held.offset, &held.octets, sink);
         }
     }

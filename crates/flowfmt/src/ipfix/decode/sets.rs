@@ -141,7 +141,8 @@ impl Collector {
         body: &[u8],
         sink: &mut dyn FnMut(Item<'_>),
     ) -> Option<u32> {
-        let least = template.least().max(1);
+        // A set's octets pay for the look at its template: there may be many short sets of one that is long.
+        let least = template.least_up_to(body.len()).max(1);
         let (mut rest, mut count) = (body, 0_u32);
         while rest.len() >= least
             && let Some(behind) = template.split(rest).behind()
