@@ -193,6 +193,12 @@ impl RecordSet {
         &self.0
     }
 
+    /// Whether flows of ICMP are told apart by their type: where ports are, also for the sake of a next hop.
+    pub(super) fn tells_types(&self) -> bool {
+        let has = |wanted: &[u16]| self.0.iter().any(|element| wanted.contains(element));
+        has(&[15, 18, 62, 63]) || has(&[4]) && has(&[11, 32, 139])
+    }
+
     /// Octets of the longest template with its set's header: what a message must have room for.
     #[must_use]
     pub fn longest_template(&self) -> usize {

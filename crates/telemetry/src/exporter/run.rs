@@ -47,11 +47,13 @@ impl Exporter {
     pub fn start(config: ExporterConfig, sources: Vec<FlowSource>, knows: Arc<dyn Knows>) -> std::io::Result<ExporterHandle> {
         let (now, shared) = (Instant::now(), Arc::new(Shared::default()));
         let sessions = config.collectors.iter().map(|collector| Session::new(collector.clone(), config.domain, config.biflow)).collect();
+        let mut pairing = Pairing::default();
+        pairing.set(config.collectors.iter().map(|collector| &collector.records));
         let exporter = Exporter {
             config,
             sources,
             sessions,
-            pairing: Pairing::default(),
+            pairing,
             knows,
             shared: shared.clone(),
             taken: Load::default(),
@@ -140,6 +142,7 @@ impl Exporter {
         }
         old.iter_mut().for_each(|session| session.end(moment, moment.now));
         self.options_at = None;
+        self.pairing.set(config.collectors.iter().map(|collector| &collector.records));
         self.config = config;
     }
 
