@@ -85,7 +85,7 @@ struct TablesNow<'a>(&'a Tables);
 
 impl Ways for TablesNow<'_> {
     fn way(&self, asked: &Asked<'_>) -> Way {
-        let way = self.0.way(asked.input, asked.start, asked.departure);
+        let way = self.0.way_of(asked.input, asked.start, asked.length, asked.departure);
         Way {
             input: way.input,
             output: way.output,

@@ -5,16 +5,21 @@
 //! same hash as its packets. A next hop is told only if it lies behind the interface by which the flow left: when routes
 //! have changed since, and when what the hash needs is not known, it is not. A labelled packet goes by its label: where that
 //! leads to a table, by its destination in that one.
+//!
+//! Of several next hops of a label, the one is told that packets of the flow took: all that their hash is of is in the record
+//! when they are IPv4 under their last label. Else it is not: the labels below the first one are those of the flow's first packet
+//! only, and so is an entropy label among them; an IPv6 flow label has no place beside a stack. (A packet that lies about its
+//! length is hashed as no IP is; in a record it is like the others of its flow.)
 
 use std::net::IpAddr;
 
 use weir_fib::AdjacencyKind;
 use weir_port::interface::Input;
-use weir_wire::mpls::Label;
+use weir_wire::mpls::{Label, read_stack};
 use weir_wire::vlan::{Outer, tag_bytes};
 use weir_wire::{EtherType, Ipv4Header};
 
-use crate::{Tables, flow_hash4, flow_hash6};
+use crate::{Tables, flow_hash_mpls, flow_hash4, flow_hash6};
 
 /// What is known of a flow.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +62,7 @@ impl Tables {
         let Some(here) = self.interface(self.taker(flow)) else { return FlowWay::default() };
         let way = FlowWay { table: here.table, ..FlowWay::default() };
         let Some((source, destination)) = flow.ends.filter(|_| here.input == Input::Routed) else { return way };
-        match flow.top.map_or(Below::Table(here.table), |top| self.below(top, here.table)) {
+        match flow.top.map_or(Below::Table(here.table), |top| self.below(flow, top, here.table)) {
             Below::Table(table) => self.routed(flow, table, (source, destination), way),
             Below::Path(number) => FlowWay { next: self.next_hop(number, flow).filter(|_| flow.output != 0), ..way },
             Below::Unknown => way,
@@ -65,13 +70,14 @@ impl Tables {
     }
 
     /// Where a labelled packet goes by its top label alone.
-    fn below(&self, top: u32, table: u32) -> Below {
+    fn below(&self, flow: &FlowEnds, top: u32, table: u32) -> Below {
         let (label, is_last) = (top >> 4, top & 1 != 0);
         if matches!(Label(label), Label::EXPLICIT_NULL4 | Label::EXPLICIT_NULL6) {
             return if is_last { Below::Table(table) } else { Below::Unknown };
         }
         let mut is_known = true;
-        let number = self.nexthops.choose(self.lfib.lookup(label).group(), || unknown(&mut is_known));
+        let hash = || hash_under(flow, top).unwrap_or_else(|| unknown(&mut is_known));
+        let number = self.nexthops.choose(self.lfib.lookup(label).group(), hash);
         let adjacency = self.nexthops.adjacency(number).filter(|_| is_known);
         match adjacency.map(|adjacency| (adjacency.kind, adjacency.interface)) {
             Some((AdjacencyKind::Lookup, table)) if is_last => Below::Table(table),
@@ -177,12 +183,28 @@ fn unknown(is_known: &mut bool) -> u32 {
 
 /// The hash of its packets, of a header made of what is known.
 fn hash4(flow: &FlowEnds, source: [u8; 4], destination: [u8; 4]) -> Option<u32> {
-    let mut header = [0; 20];
-    (header[0], header[3], header[9]) = (0x45, 24, flow.protocol);
-    header[12..16].copy_from_slice(&source);
-    header[16..20].copy_from_slice(&destination);
-    let (header, _) = Ipv4Header::read(&header)?;
-    Some(flow_hash4(header, &ports(flow)?))
+    let packet = packet4(flow, source, destination)?;
+    let (header, ports) = Ipv4Header::read(&packet)?;
+    Some(flow_hash4(header, ports))
+}
+
+/// The same under a label, if that is the last one.
+fn hash_under(flow: &FlowEnds, top: u32) -> Option<u32> {
+    let (IpAddr::V4(source), IpAddr::V4(destination)) = flow.ends? else { return None };
+    let mut packet = [0; 28];
+    packet[..4].copy_from_slice(&(top << 8).to_be_bytes());
+    packet[4..].copy_from_slice(&packet4(flow, source.octets(), destination.octets())?);
+    Some(flow_hash_mpls(&read_stack(&packet, 1).ok()?))
+}
+
+/// Header and ports.
+fn packet4(flow: &FlowEnds, source: [u8; 4], destination: [u8; 4]) -> Option<[u8; 24]> {
+    let mut packet = [0; 24];
+    (packet[0], packet[3], packet[9]) = (0x45, 24, flow.protocol);
+    packet[12..16].copy_from_slice(&source);
+    packet[16..20].copy_from_slice(&destination);
+    packet[20..].copy_from_slice(&ports(flow)?);
+    Some(packet)
 }
 
 fn hash6(flow: &FlowEnds, source: [u8; 16], destination: [u8; 16]) -> Option<u32> {

@@ -6,14 +6,15 @@
 //!
 //! Output, tags and labels are what was seen on the wire. The next hop is found by going the way again, with the
 //! same hash over the same bytes; when the tables have changed since, so that it would now leave elsewhere,
-//! it is not told.
+//! it is not told. Nor is it when one of several has to be chosen and what the hash needs lies behind the first bytes:
+//! the end of a deep label stack, ports behind long headers.
 
 use std::net::IpAddr;
 
 use weir_fib::{Adjacency, AdjacencyKind};
 use weir_port::interface::Input;
 use weir_wire::vlan::{Outer, TAG_LEN};
-use weir_wire::{EtherType, Ipv4Header, Ipv6Header, mpls};
+use weir_wire::{EtherType, Ipv4Header, Ipv6Header, ipv6, mpls};
 
 use crate::mpls::DEEPEST;
 use crate::{Tables, flow_hash_mpls, flow_hash4, flow_hash6};
@@ -23,6 +24,8 @@ pub type OuterTag = (u16, u8);
 
 /// Entries of a stack that are told: as many as can be pushed.
 const MOST_LABELS: usize = 16;
+/// Bytes of both ports.
+const PORTS: usize = 4;
 
 /// A label stack as it stood on the wire, outermost entry first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +83,8 @@ pub struct Way {
 /// A frame's first bytes with what its tags say.
 struct Side<'a> {
     start: &'a [u8],
+    /// How many bytes of the frame are behind them.
+    beyond: usize,
     tags: Outer,
     interface: u32,
 }
@@ -87,7 +92,7 @@ struct Side<'a> {
 impl<'a> Side<'a> {
     fn read(tables: &Tables, port: u32, start: &'a [u8]) -> Option<Side<'a>> {
         let tags = Outer::read(start).ok()?;
-        Some(Side { start, tags, interface: tables.taker_of(port, &tags) })
+        Some(Side { start, beyond: 0, tags, interface: tables.taker_of(port, &tags) })
     }
 
     fn outer(&self) -> OuterTag {
@@ -117,7 +122,13 @@ impl Tables {
     /// went out of a port with those first bytes.
     #[must_use]
     pub fn way(&self, input: u32, start: &[u8], departure: Option<(u32, &[u8])>) -> Way {
-        let came = Side::read(self, input, start);
+        self.way_of(input, start, start.len(), departure)
+    }
+
+    /// The same of a frame of `length` bytes, of which `start` may be the first ones only.
+    #[must_use]
+    pub fn way_of(&self, input: u32, start: &[u8], length: usize, departure: Option<(u32, &[u8])>) -> Way {
+        let came = Side::read(self, input, start).map(|side| Side { beyond: length.saturating_sub(start.len()), ..side });
         let left = departure.and_then(|(port, start)| Side::read(self, port, start));
         let mut way = Way {
             input: came.as_ref().map_or(input, |side| side.interface),
@@ -177,14 +188,19 @@ impl Tables {
 
     /// The path of a packet.
     fn path(&self, interface: u32, came: &Side<'_>) -> Option<Path<'_>> {
-        let l3 = came.payload();
+        let (l3, cut) = (came.payload(), came.beyond > 0);
         let table = self.interface(interface)?.table as usize;
+        let mut is_known = true;
         let (number, destination, prefixes) = match came.tags.ethertype {
             EtherType::IPV4 => {
                 let (header, _) = Ipv4Header::read(l3)?;
                 let group = self.fib4_of(interface)?.lookup(header.destination());
                 let payload = l3.get(header.header_len()..).unwrap_or(&[]);
-                let number = self.nexthops.choose(group, || flow_hash4(header, payload));
+                let hash = || {
+                    is_known = !cut || shows_flow4(l3);
+                    flow_hash4(header, payload)
+                };
+                let number = self.nexthops.choose(group, hash);
                 let length = |address| self.lengths4.get(table).map(|lengths| lengths.lookup(address) as u8);
                 let prefixes = length(header.source()).zip(length(header.destination()));
                 (number, Some(IpAddr::from(header.destination().to_be_bytes())), prefixes)
@@ -192,17 +208,50 @@ impl Tables {
             EtherType::IPV6 => {
                 let (header, _) = Ipv6Header::read(l3)?;
                 let group = self.fib6_of(interface)?.lookup(u128::from_be_bytes(header.destination));
+                let hash = || {
+                    is_known = !cut || shows_flow6(l3);
+                    flow_hash6(l3)
+                };
                 let length = |address| self.lengths6.get(table).map(|lengths| lengths.lookup(u128::from_be_bytes(address)) as u8);
                 let prefixes = length(header.source).zip(length(header.destination));
-                (self.nexthops.choose(group, || flow_hash6(l3)), Some(IpAddr::from(header.destination)), prefixes)
+                (self.nexthops.choose(group, hash), Some(IpAddr::from(header.destination)), prefixes)
             }
             EtherType::MPLS => {
                 let (top, _) = mpls::Entry::read(l3)?;
-                let hash = || mpls::read_stack(l3, DEEPEST).map_or(0, |stack| flow_hash_mpls(&stack));
+                let hash = || {
+                    let stack = mpls::read_stack(l3, DEEPEST).ok().filter(|stack| !cut || shows_flow(stack));
+                    is_known = stack.is_some();
+                    stack.map_or(0, |mut stack| {
+                        stack.beyond = came.beyond;
+                        flow_hash_mpls(&stack)
+                    })
+                };
                 (self.nexthops.choose(self.lfib.lookup(top.label().0).group(), hash), None, None)
             }
             _ => return None,
         };
-        Some(Path { adjacency: self.nexthops.adjacency(number)?, destination, prefixes })
+        let adjacency = self.nexthops.adjacency(number).filter(|_| is_known)?;
+        Some(Path { adjacency, destination, prefixes })
     }
+}
+
+/// Whether the first bytes of an IPv4 packet have all that its flow is told by.
+fn shows_flow4(packet: &[u8]) -> bool {
+    Ipv4Header::read(packet).is_some_and(|(header, _)| packet.len() >= header.header_len() + PORTS)
+}
+
+/// Likewise of IPv6: a flow label stands for what is behind the extension headers.
+fn shows_flow6(packet: &[u8]) -> bool {
+    let ports = || ipv6::walk(packet, ipv6::MAX_HEADERS, ipv6::MAX_BYTES).is_ok_and(|chain| packet.len() >= chain.offset + PORTS);
+    Ipv6Header::read(packet).is_some_and(|(header, _)| header.flow_label() != 0 || ports())
+}
+
+/// Likewise of what is under a label stack, which is hashed where it is IP.
+fn shows_flow(stack: &mpls::Stack<'_>) -> bool {
+    stack.entropy.is_some()
+        || stack.payload.first().is_some_and(|first| match first >> 4 {
+            4 => shows_flow4(stack.payload),
+            6 => shows_flow6(stack.payload),
+            _ => true,
+        })
 }

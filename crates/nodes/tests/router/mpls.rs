@@ -10,8 +10,11 @@
 //! 10.53.0.0/16 ► 504 by east or 505 by south      10.54.0.0/16 ► 506 by 10.0.2.9
 //! ```
 
+use std::net::IpAddr;
+
 use weir_fib::{Adjacency, Fib4Writer, Group, LabelEntry, LabelStack, NeighborState, Path, Payload, TtlMode};
 use weir_graph::DropReason;
+use weir_nodes::FlowEnds;
 use weir_ring::qsbr::Domain;
 use weir_wire::build::{self, Ends};
 use weir_wire::{Ipv4Header, checksum};
@@ -619,4 +622,78 @@ fn where_labelled_packets_went_is_told() {
     }
     let frame = under(&udp(64, 0), &[(999, 0, 9)]);
     assert_eq!(router.tables.way(WEST, &frame, None).hop, None);
+}
+
+/// Behind which next hop a frame went.
+fn behind((port, _): &Sent) -> IpAddr {
+    if *port == EAST { "10.0.2.2" } else { "10.0.3.2" }.parse().unwrap()
+}
+
+/// Who sampled them has their first bytes only.
+#[test]
+fn of_several_next_hops_the_one_that_a_sampled_packet_took_is_told() {
+    let mut router = Router::with_labels(Setup::default());
+    let mut ways = std::collections::BTreeSet::new();
+    for n in 0..64 {
+        let ends = Ends { source_port: 1000 + n, ..through("10.53.1.1") };
+        let deep: Vec<Lse> = (0..14).map(|place| (106 + place + u32::from(n), 0, 9)).collect();
+        let frame = build::udp4(&ends, &[1; 600]);
+        let entropy = [(106, 0, 9), (7, 0, 0), (5000 + u32::from(n), 0, 0), (16, 0, 9)];
+        // Labels pushed; one, several and entropy labels: what chooses is among the first bytes.
+        for frame in [frame.clone(), under(&frame, &[(106, 0, 9)]), under(&frame, &[(106, 0, 9), (70, 0, 9)]), under(&frame, &entropy)] {
+            let sent = router.send_one(WEST, &frame);
+            ways.insert((frame.len(), sent.0));
+            let way = router.tables.way_of(WEST, &frame[..78], frame.len(), Some((sent.0, &sent.1[..62])));
+            assert_eq!(way.hop.map(|hop| hop.next), Some(behind(&sent)), "{n}");
+            // The whole of it says the same.
+            assert_eq!(router.tables.way(WEST, &frame, Some((sent.0, &sent.1[..62]))).hop, way.hop);
+        }
+        // They are not: nobody can know.
+        let deep = under(&frame, &[&[(106, 0, 9)], &deep[..]].concat());
+        let sent = router.send_one(WEST, &deep);
+        assert_eq!(router.tables.way_of(WEST, &deep[..78], deep.len(), Some((sent.0, &sent.1[..62]))).hop, None, "{n}");
+        let whole = router.tables.way(WEST, &deep, Some((sent.0, &sent.1[..62])));
+        assert_eq!(whole.hop.map(|hop| hop.next), Some(behind(&sent)));
+    }
+    assert_eq!(ways.len(), 8, "both ways, of each kind");
+}
+
+/// A record has what all packets of the flow have in common.
+#[test]
+fn of_several_next_hops_the_one_that_a_flow_took_is_told() {
+    let mut router = Router::with_labels(Setup::default());
+    let mut ways = std::collections::BTreeSet::new();
+    for n in 0..64_u16 {
+        let destination = ["10.53.1.1", "192.168.9.9"][usize::from(n % 2)];
+        let ends = Ends { source_port: 1000 + n, ..through(destination) };
+        let frame = build::udp4(&ends, &[1; 40]);
+        let flow = |sent: &Sent, top| FlowEnds {
+            seen_at: WEST,
+            output: sent.0,
+            vlans: (0, 0),
+            top,
+            ends: Some((IpAddr::from(ends.source.to_be_bytes()), address(destination))),
+            protocol: 17,
+            ports: Some((ends.source_port, ends.destination_port)),
+            label: None,
+        };
+        for class in [0, 5] {
+            let sent = router.send_one(WEST, &under(&frame, &[(106, class, 9)]));
+            let told = router.tables.way_of_flow(&flow(&sent, Some(106 << 4 | u32::from(class) << 1 | 1)));
+            assert_eq!(told.next, Some(behind(&sent)), "{n}");
+            ways.insert((true, sent.0));
+        }
+        // Of packets with more labels, whose ports are not known, or that are no IPv4, nobody knows.
+        let sent = router.send_one(WEST, &under(&frame, &[(106, 0, 9), (70, 0, 9)]));
+        assert_eq!(router.tables.way_of_flow(&flow(&sent, Some(106 << 4))).next, None);
+        assert_eq!(router.tables.way_of_flow(&FlowEnds { ports: None, ..flow(&sent, Some(106 << 4 | 1)) }).next, None);
+        let six = Some((address("2001:db8::1"), address("2001:db8::2")));
+        assert_eq!(router.tables.way_of_flow(&FlowEnds { ends: six, ..flow(&sent, Some(106 << 4 | 1)) }).next, None);
+        if n % 2 == 0 {
+            let sent = router.send_one(WEST, &frame);
+            assert_eq!(router.tables.way_of_flow(&flow(&sent, None)).next, Some(behind(&sent)), "{n}");
+            ways.insert((false, sent.0));
+        }
+    }
+    assert_eq!(ways.len(), 4, "both ways, by label and by address");
 }

@@ -15,6 +15,8 @@ pub struct Asked<'a> {
     pub input: u32,
     /// Its first bytes as they came; of what was sampled going out, as they left.
     pub start: &'a [u8],
+    /// Bytes of all of it.
+    pub length: usize,
     /// The port that it left by, and its first bytes as they left.
     pub departure: Option<(u32, &'a [u8])>,
 }
@@ -27,7 +29,12 @@ impl<'a> Asked<'a> {
             None if sample.ticket == 0 => Some((sample.interface, sample.start())),
             _ => None,
         };
-        Asked { input: if sample.ticket == 0 { sample.input } else { sample.interface }, start: sample.start(), departure }
+        Asked {
+            input: if sample.ticket == 0 { sample.input } else { sample.interface },
+            start: sample.start(),
+            length: sample.frame as usize,
+            departure,
+        }
     }
 }
 
