@@ -5,22 +5,29 @@
 //! either side, the labels, and the next hop. It runs on the reader's thread; no worker waits for it.
 //!
 //! Output, tags and labels are what was seen on the wire. The next hop is found by going the way again, with the
-//! same hash over the same bytes; when the tables have changed since, so that it would now leave elsewhere,
-//! it is not told. Nor is it when one of several has to be chosen and what the hash needs lies behind the first bytes:
-//! the end of a deep label stack, ports behind long headers.
+//! same hash over the same bytes; when the tables have changed since, so that it would now leave elsewhere or for
+//! another station, it is not told. Nor is it when one of several has to be chosen and what the hash needs lies behind the
+//! first bytes: the end of a deep label stack, ports behind long headers.
+//!
+//! Of a packet that was seen only as it left, no more is told of the other side than what its interface says: the VLAN
+//! of a sub-interface, no labels.
 
 use std::net::IpAddr;
 
-use weir_fib::{Adjacency, AdjacencyKind};
-use weir_port::interface::Input;
+use weir_fib::{Adjacency, AdjacencyKind, Labelled};
+use weir_port::interface::{Input, Interface};
+use weir_wire::mpls::Label;
 use weir_wire::vlan::{Outer, TAG_LEN};
 use weir_wire::{EtherType, Ipv4Header, Ipv6Header, ipv6, mpls};
 
 use crate::mpls::DEEPEST;
 use crate::{Tables, flow_hash_mpls, flow_hash4, flow_hash6};
 
-/// The outermost tag on one side: VLAN and priority; 0 and 0 without a tag.
-pub type OuterTag = (u16, u8);
+/// The outermost tag on one side: VLAN and priority, as far as they are known; 0 and 0 without a tag.
+pub type OuterTag = (Option<u16>, Option<u8>);
+
+/// A tag of which nothing is known.
+const UNKNOWN: OuterTag = (None, None);
 
 /// Entries of a stack that are told: as many as can be pushed.
 const MOST_LABELS: usize = 16;
@@ -72,8 +79,8 @@ pub struct Way {
     pub input: u32,
     /// The one that it left by; 0 when it did not, or nobody knows.
     pub output: u32,
-    /// The outermost tags as it came and, if it left, as it went, where one of them has a tag or frames are switched.
-    pub tags: Option<(OuterTag, Option<OuterTag>)>,
+    /// The outermost tags as it came and as it went, where one of them has a tag or frames are switched.
+    pub tags: Option<(OuterTag, OuterTag)>,
     /// The next hop, if it was routed or its label looked up.
     pub hop: Option<Hop>,
     /// Labels that it came with, and that it left with.
@@ -96,7 +103,13 @@ impl<'a> Side<'a> {
     }
 
     fn outer(&self) -> OuterTag {
-        self.tags.outer.map_or((0, 0), |tag| (tag.tag.vlan(), tag.tag.priority()))
+        let (vlan, priority) = self.tags.outer.map_or((0, 0), |tag| (tag.tag.vlan(), tag.tag.priority()));
+        (Some(vlan), Some(priority))
+    }
+
+    /// The station that it is for.
+    fn destination(&self) -> Option<&'a [u8]> {
+        self.start.get(..6)
     }
 
     fn payload(&self) -> &'a [u8] {
@@ -119,30 +132,64 @@ struct Path<'a> {
 
 impl Tables {
     /// The way of a packet that came in by the port `input` with `start` as its first bytes and, when it left,
-    /// went out of a port with those first bytes.
+    /// went out of a port with those first bytes. Without a start, of one that was seen only as it left: then `input` is
+    /// the interface or sub-interface that took it, 0 for none.
     #[must_use]
     pub fn way(&self, input: u32, start: &[u8], departure: Option<(u32, &[u8])>) -> Way {
-        self.way_of(input, start, start.len(), departure)
+        let seen = if start.is_empty() { departure.map_or(0, |(_, start)| start.len()) } else { start.len() };
+        self.way_of(input, start, seen, departure)
     }
 
-    /// The same of a frame of `length` bytes, of which `start` may be the first ones only.
+    /// The same of a frame of `length` bytes, of which those that were seen may be the first ones only.
     #[must_use]
     pub fn way_of(&self, input: u32, start: &[u8], length: usize, departure: Option<(u32, &[u8])>) -> Way {
-        let came = Side::read(self, input, start).map(|side| Side { beyond: length.saturating_sub(start.len()), ..side });
         let left = departure.and_then(|(port, start)| Side::read(self, port, start));
-        let mut way = Way {
-            input: came.as_ref().map_or(input, |side| side.interface),
-            output: left.as_ref().map_or(departure.map_or(0, |(port, _)| port), |side| side.interface),
-            ..Way::default()
-        };
+        let output = left.as_ref().map_or(departure.map_or(0, |(port, _)| port), |side| side.interface);
+        if start.is_empty() {
+            let Some(left) = left else { return Way { input, output, ..Way::default() } };
+            return self.way_of_leaving(input, &Side { beyond: length.saturating_sub(left.start.len()), ..left });
+        }
+        let came = Side::read(self, input, start).map(|side| Side { beyond: length.saturating_sub(start.len()), ..side });
+        let mut way = Way { input: came.as_ref().map_or(input, |side| side.interface), output, ..Way::default() };
         let Some(came) = came else { return way };
         let tagged = came.tags.outer.is_some() || left.as_ref().is_some_and(|side| side.tags.outer.is_some());
         if tagged || self.switches(way.input) {
-            way.tags = Some((came.outer(), left.as_ref().map(Side::outer)));
+            way.tags = Some((came.outer(), left.as_ref().map_or(UNKNOWN, Side::outer)));
         }
         way.labels = (came.labels(), left.as_ref().map_or_else(LabelStack::default, Side::labels));
-        way.hop = left.and_then(|left| self.hop(&came, left.interface));
+        way.hop = left.and_then(|left| self.hop(&came, &left));
         way
+    }
+
+    /// The way of a packet that was seen only as it left.
+    fn way_of_leaving(&self, input: u32, left: &Side<'_>) -> Way {
+        let input = if self.is_of_tunnel(input, left) { 0 } else { input };
+        let here = self.interface(input);
+        let came = match here {
+            Some(Interface { sub_interface: Some(sub_interface), .. }) => (Some(sub_interface.encapsulation.outer), None),
+            Some(Interface { input: Input::Routed, bvi_of: None, .. }) => (Some(0), Some(0)),
+            _ => UNKNOWN,
+        };
+        let tagged = left.tags.outer.is_some() || came.0.is_some_and(|vlan| vlan != 0);
+        Way {
+            input,
+            output: left.interface,
+            tags: (tagged || self.switches(input)).then(|| (came, left.outer())),
+            hop: self.hop_of_leaving(input, left),
+            labels: (LabelStack::default(), left.labels()),
+        }
+    }
+
+    /// Whether a packet is one that a tunnel made of a frame: it leaves in the tunnel's name, and came in by none.
+    fn is_of_tunnel(&self, input: u32, left: &Side<'_>) -> bool {
+        let Some(tunnel) = self.interface(input).and_then(|it| it.vxlan.as_ref()) else { return false };
+        let ends = match left.tags.ethertype {
+            EtherType::IPV4 => Ipv4Header::read(left.payload())
+                .map(|(header, _)| [header.source(), header.destination()].map(|address| IpAddr::from(address.to_be_bytes()))),
+            EtherType::IPV6 => Ipv6Header::read(left.payload()).map(|(header, _)| [header.source, header.destination].map(IpAddr::from)),
+            _ => None,
+        };
+        ends == Some([tunnel.local, tunnel.remote])
     }
 
     /// Whether frames of an interface are switched, not routed.
@@ -159,42 +206,104 @@ impl Tables {
         self.interface(parent).and_then(|it| it.sub_interfaces.as_ref()?.of(tags)).unwrap_or(port)
     }
 
-    /// The interface whose settings route what comes in: the bond in place of its member.
+    /// The interface whose settings route what comes in: the bond in place of its member, the routed side of a bridge
+    /// domain in place of its member.
     fn routing_interface(&self, interface: u32) -> u32 {
         match self.interface(interface).map(|it| it.input) {
             Some(Input::Member { bond, .. }) => bond,
+            Some(Input::Bridge { domain, .. }) => {
+                let members = self.bridge(domain).map_or(&[][..], |domain| &domain.members);
+                members.iter().flatten().find(|member| member.is_bvi).map_or(interface, |bvi| bvi.interface)
+            }
             _ => interface,
         }
     }
 
-    fn hop(&self, came: &Side<'_>, output: u32) -> Option<Hop> {
+    fn hop(&self, came: &Side<'_>, left: &Side<'_>) -> Option<Hop> {
         let interface = self.routing_interface(came.interface);
+        // What comes by a bridge's member, untagged or not, has its tags there.
+        let tagged = if self.switches(came.interface) { came.interface } else { interface };
+        let taken = self.interface(tagged)?.sub_interface.map_or(0, |sub_interface| sub_interface.encapsulation.count());
         let here = self.interface(interface)?;
-        let taken = here.sub_interface.map_or(0, |sub_interface| sub_interface.encapsulation.count());
         if here.input != Input::Routed || came.tags.payload_at != 14 + taken * TAG_LEN {
             return None;
         }
-        let Path { adjacency, destination, prefixes } = self.path(interface, came)?;
-        if self.routing_interface(output) != adjacency.interface {
+        // What a bridge has for its routed side is addressed to that.
+        if here.bvi_of.is_some() && came.destination() != Some(&here.mac.0) {
+            return None;
+        }
+        self.hop_of(&self.path(here.table, came)?, left)
+    }
+
+    /// The next hop of a packet that is known only as it left: what it has under its labels is what was looked up, if these
+    /// are the ones that its route has pushed.
+    fn hop_of_leaving(&self, input: u32, left: &Side<'_>) -> Option<Hop> {
+        let here = self.interface(self.routing_interface(input)).filter(|here| here.input == Input::Routed)?;
+        let labels = left.labels();
+        let payload = left.payload().get(4 * labels.entries().len()..)?;
+        let path = self.path_of_ip(here.table, payload, left.beyond > 0)?;
+        let pushed = path.adjacency.labelled().map_or(&[][..], Labelled::entries);
+        // An entropy label may be any.
+        let is_pushed = |(&left, &pushed): (&u32, &u32)| pushed == 0 || left >> 12 == pushed >> 12;
+        if labels.entries().len() != pushed.len() || !labels.entries().iter().zip(pushed).all(is_pushed) {
+            return None;
+        }
+        self.hop_of(&path, left)
+    }
+
+    /// The next hop of a path, if that is how the packet left.
+    fn hop_of(&self, path: &Path<'_>, left: &Side<'_>) -> Option<Hop> {
+        let adjacency = path.adjacency;
+        if self.routing_interface(left.interface) != self.routing_interface(adjacency.interface) {
+            return None;
+        }
+        if adjacency.end().rewrite().is_some_and(|station| left.destination() != Some(&station)) {
             return None;
         }
         let next = match adjacency.kind {
             AdjacencyKind::Neighbor | AdjacencyKind::Labelled => adjacency.end().address,
-            AdjacencyKind::Glean => destination?,
+            AdjacencyKind::Glean => path.destination?,
             _ => return None,
         };
-        Some(Hop { next, prefixes })
+        Some(Hop { next, prefixes: path.prefixes })
     }
 
-    /// The path of a packet.
-    fn path(&self, interface: u32, came: &Side<'_>) -> Option<Path<'_>> {
+    /// The path of a packet that a table routes.
+    fn path(&self, table: u32, came: &Side<'_>) -> Option<Path<'_>> {
         let (l3, cut) = (came.payload(), came.beyond > 0);
-        let table = self.interface(interface)?.table as usize;
+        if came.tags.ethertype != EtherType::MPLS {
+            let is_ip = matches!(came.tags.ethertype, EtherType::IPV4 | EtherType::IPV6);
+            return self.path_of_ip(table, l3, cut).filter(|_| is_ip);
+        }
+        let (top, below) = mpls::Entry::read(l3)?;
+        if matches!(top.label(), Label::EXPLICIT_NULL4 | Label::EXPLICIT_NULL6) {
+            return self.path_of_ip(table, below, cut).filter(|_| top.is_bottom());
+        }
         let mut is_known = true;
-        let (number, destination, prefixes) = match came.tags.ethertype {
-            EtherType::IPV4 => {
+        let hash = || {
+            let stack = mpls::read_stack(l3, DEEPEST).ok().filter(|stack| !cut || shows_flow(stack));
+            is_known = stack.is_some();
+            stack.map_or(0, |mut stack| {
+                stack.beyond = came.beyond;
+                flow_hash_mpls(&stack)
+            })
+        };
+        let number = self.nexthops.choose(self.lfib.lookup(top.label().0).group(), hash);
+        let adjacency = self.nexthops.adjacency(number).filter(|_| is_known)?;
+        match adjacency.kind {
+            // The label's end: what is under it is looked up in a table.
+            AdjacencyKind::Lookup => self.path_of_ip(adjacency.interface, below, cut).filter(|_| top.is_bottom()),
+            _ => Some(Path { adjacency, destination: None, prefixes: None }),
+        }
+    }
+
+    /// The path of an IP packet in a table; `cut` when there is more of it than these bytes.
+    fn path_of_ip(&self, table: u32, l3: &[u8], cut: bool) -> Option<Path<'_>> {
+        let (table, mut is_known) = (table as usize, true);
+        let (number, destination, prefixes) = match l3.first()? >> 4 {
+            4 => {
                 let (header, _) = Ipv4Header::read(l3)?;
-                let group = self.fib4_of(interface)?.lookup(header.destination());
+                let group = self.fib4.get(table)?.lookup(header.destination());
                 let payload = l3.get(header.header_len()..).unwrap_or(&[]);
                 let hash = || {
                     is_known = !cut || shows_flow4(l3);
@@ -203,35 +312,24 @@ impl Tables {
                 let number = self.nexthops.choose(group, hash);
                 let length = |address| self.lengths4.get(table).map(|lengths| lengths.lookup(address) as u8);
                 let prefixes = length(header.source()).zip(length(header.destination()));
-                (number, Some(IpAddr::from(header.destination().to_be_bytes())), prefixes)
+                (number, IpAddr::from(header.destination().to_be_bytes()), prefixes)
             }
-            EtherType::IPV6 => {
+            6 => {
                 let (header, _) = Ipv6Header::read(l3)?;
-                let group = self.fib6_of(interface)?.lookup(u128::from_be_bytes(header.destination));
+                let group = self.fib6.get(table)?.lookup(u128::from_be_bytes(header.destination));
                 let hash = || {
                     is_known = !cut || shows_flow6(l3);
                     flow_hash6(l3)
                 };
+                let number = self.nexthops.choose(group, hash);
                 let length = |address| self.lengths6.get(table).map(|lengths| lengths.lookup(u128::from_be_bytes(address)) as u8);
                 let prefixes = length(header.source).zip(length(header.destination));
-                (self.nexthops.choose(group, hash), Some(IpAddr::from(header.destination)), prefixes)
-            }
-            EtherType::MPLS => {
-                let (top, _) = mpls::Entry::read(l3)?;
-                let hash = || {
-                    let stack = mpls::read_stack(l3, DEEPEST).ok().filter(|stack| !cut || shows_flow(stack));
-                    is_known = stack.is_some();
-                    stack.map_or(0, |mut stack| {
-                        stack.beyond = came.beyond;
-                        flow_hash_mpls(&stack)
-                    })
-                };
-                (self.nexthops.choose(self.lfib.lookup(top.label().0).group(), hash), None, None)
+                (number, IpAddr::from(header.destination), prefixes)
             }
             _ => return None,
         };
         let adjacency = self.nexthops.adjacency(number).filter(|_| is_known)?;
-        Some(Path { adjacency, destination, prefixes })
+        Some(Path { adjacency, destination: Some(destination), prefixes })
     }
 }
 

@@ -25,3 +25,4 @@ mod urpf;
 mod vlan;
 mod vpn;
 mod vxlan;
+mod way;

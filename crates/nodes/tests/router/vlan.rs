@@ -102,11 +102,11 @@ impl Router {
     }
 }
 
-const VLAN: u32 = FIRST;
-const DOUBLE: u32 = FIRST + 1;
+pub(crate) const VLAN: u32 = FIRST;
+pub(crate) const DOUBLE: u32 = FIRST + 1;
 
 /// `west` with VLAN 100 (10.0.20.1/24) and 802.1ad 7 with 802.1Q 8 inside (10.0.21.1/24).
-fn routed() -> Router {
+pub(crate) fn routed() -> Router {
     let mut router = Router::default();
     router.add_sub_interfaces(&[
         (SubInterface::new(WEST, dot1q(100)), Input::Routed),
@@ -117,7 +117,7 @@ fn routed() -> Router {
     router
 }
 
-fn udp(destination: &str) -> Vec<u8> {
+pub(crate) fn udp(destination: &str) -> Vec<u8> {
     build::udp4(&through(destination), &[7; 40])
 }
 
@@ -355,14 +355,15 @@ fn who_reports_single_packets_is_told_the_way() {
         let (port, left) = sent.first().expect("it is forwarded");
         let way = router.tables.way(WEST, &frame[..64], Some((*port, &left[..64])));
         let hop = Some(Hop { next: destination.parse().unwrap(), prefixes: None });
-        let vlans = way.tags.map(|(came, left)| (came.0, left.unwrap().0));
+        let vlans = way.tags.map(|(came, left)| (came.0.unwrap(), left.0.unwrap()));
         assert_eq!((way.input, way.output, vlans, way.hop), (input, output, told, hop), "{tags:?} {destination}");
     }
+    let tag = |vlan, priority| (Some(vlan), Some(priority));
     let frame = tagged(&udp("10.0.2.2"), &[(Q, 5)]);
     let way = router.tables.way(LEFT, &frame, Some((RIGHT, &frame)));
-    assert_eq!((way.input, way.output, way.tags, way.hop), (LEFT, RIGHT, Some(((5, 5), Some((5, 5)))), None), "switched");
+    assert_eq!((way.input, way.output, way.tags, way.hop), (LEFT, RIGHT, Some((tag(5, 5), tag(5, 5))), None), "switched");
     let way = router.tables.way(WEST, &tagged(&udp("10.0.2.2"), &[(Q, 101)]), None);
-    assert_eq!((way.input, way.output, way.tags, way.hop), (WEST, 0, Some(((101, 5), None)), None), "nobody takes it");
+    assert_eq!((way.input, way.output, way.tags, way.hop), (WEST, 0, Some((tag(101, 5), (None, None))), None), "nobody takes it");
 }
 
 /// A packet in front of a node, as if another one had sent it there.

@@ -25,7 +25,7 @@ use crate::rig::*;
 use crate::sight;
 
 impl Router {
-    fn of_a_provider() -> Router {
+    pub(crate) fn of_a_provider() -> Router {
         let mut router = Router::with_labels(Setup { mtu: 1000, ..Setup::default() });
         let domain = Domain::new(2);
         let (mut four, mut six) = (Fib4Writer::new(&domain).unwrap(), Fib6Writer::new(&domain).unwrap());
@@ -53,11 +53,11 @@ impl Router {
     }
 }
 
-fn four(destination: &str) -> Ends {
+pub(crate) fn four(destination: &str) -> Ends {
     Ends { source: ip("10.99.1.9"), ..through(destination) }
 }
 
-fn six(destination: &str) -> Ends6 {
+pub(crate) fn six(destination: &str) -> Ends6 {
     Ends6 { source: ip6("2001:db8:99::9"), ..through6(destination) }
 }
 

@@ -51,7 +51,7 @@ fn index(router: &mut Router) {
     router.tables.vxlan = Arc::new(VxlanTable::new(tunnels.iter().map(|(tunnel, index)| (&**tunnel, *index))));
 }
 
-fn tunnelled() -> Router {
+pub(crate) fn tunnelled() -> Router {
     let mut router = Router::with_mtu(9200);
     add(&mut router);
     router

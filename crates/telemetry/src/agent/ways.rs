@@ -11,9 +11,9 @@ use crate::sampler::{Ending, Sample};
 /// A packet whose way is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// The port that it came in by.
+    /// The port that it came in by; of what was sampled going out, the interface that took it.
     pub input: u32,
-    /// Its first bytes as they came; of what was sampled going out, as they left.
+    /// Its first bytes as they came; nothing of what was sampled going out, since nobody has seen those.
     pub start: &'a [u8],
     /// Bytes of all of it.
     pub length: usize,
@@ -29,17 +29,13 @@ impl<'a> Asked<'a> {
             None if sample.ticket == 0 => Some((sample.interface, sample.start())),
             _ => None,
         };
-        Asked {
-            input: if sample.ticket == 0 { sample.input } else { sample.interface },
-            start: sample.start(),
-            length: sample.frame as usize,
-            departure,
-        }
+        let (input, start) = if sample.ticket == 0 { (sample.input, &[][..]) } else { (sample.interface, sample.start()) };
+        Asked { input, start, length: sample.frame as usize, departure }
     }
 }
 
-/// Tags on both sides: VLAN and priority, 0 and 0 without a tag.
-pub type Tags = ((u16, u8), Option<(u16, u8)>);
+/// Tags on both sides: VLAN and priority as far as they are known, 0 and 0 without a tag.
+pub type Tags = ((Option<u16>, Option<u8>), (Option<u16>, Option<u8>));
 
 /// How a packet was routed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,8 +117,9 @@ impl Way {
         let mut records = Records::new(FlowRecord::RawHeader(header));
         if let Some((came, left)) = self.tags {
             // Unknown fields are all ones (errata of the specification).
-            let known = |tag: Option<(u16, u8)>| tag.map_or((u32::MAX, u32::MAX), |(vlan, priority)| (vlan.into(), priority.into()));
-            let ((source_vlan, source_priority), (destination_vlan, destination_priority)) = (known(Some(came)), known(left));
+            let known =
+                |(vlan, priority): (Option<u16>, Option<u8>)| (vlan.map_or(u32::MAX, u32::from), priority.map_or(u32::MAX, u32::from));
+            let ((source_vlan, source_priority), (destination_vlan, destination_priority)) = (known(came), known(left));
             records.push(FlowRecord::Switch(ExtendedSwitch { source_vlan, source_priority, destination_vlan, destination_priority }));
         }
         if let Some(Hop { next, prefixes: Some((source, destination)) }) = self.hop {
