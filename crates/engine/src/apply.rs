@@ -283,10 +283,9 @@ impl Control {
         let local = self.nexthops.add_adjacency(Adjacency::local(index));
         // Nothing can take a loopback, a pseudowire or a tunnel down but the configuration.
         let link = LinkState { up: !wanted.is_port() && wanted.sub_interface().is_none() && wanted.as_bond().is_none(), speed: 0 };
-        self.sflow.made += 1;
         let attached = Attached {
             index,
-            made: self.sflow.made,
+            made: self.sflow.interface_made(index),
             port: None,
             peer,
             link,

@@ -9,12 +9,11 @@ use weir_config::SflowEncoding;
 use weir_flowfmt::sflow::encode::Encoding;
 use weir_nodes::Tables;
 use weir_ring::qsbr::{Published, Reader};
-use weir_ring::spsc::slots;
 use weir_telemetry::agent::{
     Agent, AgentConfig, AgentHandle, AgentStats, Asked, Destination, DnsSd, Hop, Indices, InterfaceReport, KernelPath, Labels, Reports,
     Target, Way, Ways,
 };
-use weir_telemetry::discards::{Discard, DiscardSettings};
+use weir_telemetry::discards::{DiscardSettings, DiscardSource};
 use weir_telemetry::sampler::{SampleSource, Sampling, Settings};
 
 /// A function that tells the agent about interfaces.
@@ -122,7 +121,7 @@ impl Default for SflowSettings {
 /// The cold ends of a worker's taps.
 pub(crate) struct TapEnds {
     pub(crate) samples: SampleSource,
-    pub(crate) discards: slots::Reader<Discard>,
+    pub(crate) discards: DiscardSource,
 }
 
 /// The control side of sFlow.
@@ -138,7 +137,7 @@ pub(crate) struct SflowSide {
     /// The Linux interfaces that they are paired with.
     pairs: BTreeMap<u32, u32>,
     /// Interfaces that were made so far.
-    pub(crate) made: u64,
+    made: u64,
     agent: Option<AgentHandle>,
     last: AgentStats,
 }
@@ -219,6 +218,15 @@ impl SflowSide {
             self.agent_address = agent;
             self.tell_agent();
         }
+    }
+
+    /// An interface is being made; returns what tells it from earlier ones of its number. To be told before it is sampled.
+    pub(crate) fn interface_made(&mut self, index: u32) -> u64 {
+        self.made += 1;
+        if let Some(handle) = &self.agent {
+            handle.interface_made(index, self.made);
+        }
+        self.made
     }
 
     /// What the agent did.

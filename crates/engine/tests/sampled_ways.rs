@@ -61,6 +61,7 @@ fn read(told: &mut Told, bytes: &[u8]) {
             }
             Sample::Discard(discard, _) => {
                 *told.discards.entry(discard.reason).or_default() += 1;
+                assert!(discard.drops >= told.dropped, "the count of those that were not told goes on: {} {}", told.dropped, discard.drops);
                 told.dropped = discard.drops;
             }
             _ => {}

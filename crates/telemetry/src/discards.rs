@@ -3,7 +3,7 @@
 //! Discards are not sampled: each tells why a packet was lost, and rare reasons matter as much as frequent
 //! ones. So there is a limit a second, and within it every pair of reason and interface has the same share
 //! ([`Shares`]): a flood of one kind takes what others leave, never what they need. What is beyond the limit
-//! is not copied; how many there were is known exactly from the graph's counters.
+//! is not copied, but counted.
 //!
 //! The tap of each worker keeps to the whole limit, the agent to the limit over all. A ring that is full is a
 //! loss like the limit's.
@@ -11,8 +11,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use weir_buf::Pkt;
+use weir_buf::{Flags, Pkt};
 use weir_graph::{DropReason, Look, Marks, Point, Tap, World};
+use weir_ring::Padded;
+use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader, Writer};
 
 use crate::sampler::MOST_HEADER;
@@ -54,13 +56,24 @@ pub struct Discard {
     pub frame: u32,
     /// Nanoseconds of the router's clock.
     pub time: u64,
+    /// Whether this router made it, so that it came in by no interface, whatever it was made of.
+    pub originated: bool,
     kept: u16,
     header: [u8; MOST_HEADER],
 }
 
 impl Default for Discard {
     fn default() -> Discard {
-        Discard { interface: 0, node: 0, reason: DropReason::Stopped, frame: 0, time: 0, kept: 0, header: [0; MOST_HEADER] }
+        Discard {
+            interface: 0,
+            node: 0,
+            reason: DropReason::Stopped,
+            frame: 0,
+            time: 0,
+            originated: false,
+            kept: 0,
+            header: [0; MOST_HEADER],
+        }
     }
 }
 
@@ -78,14 +91,25 @@ pub struct DiscardTap {
     settings: Arc<DiscardSettings>,
     shares: Shares,
     ring: Writer<Discard>,
+    untold: Arc<Padded<Counter>>,
+}
+
+/// The cold end of a worker's tap.
+#[derive(Debug)]
+pub struct DiscardSource {
+    /// Where discards come out.
+    pub ring: Reader<Discard>,
+    /// Those that do not: beyond the limit, or found the ring full.
+    pub untold: Arc<Padded<Counter>>,
 }
 
 impl DiscardTap {
     /// A tap and the end from which its discards are read.
     #[must_use]
-    pub fn new(settings: Arc<DiscardSettings>) -> (DiscardTap, Reader<Discard>) {
-        let (writer, reader) = slots::ring(RING);
-        (DiscardTap { settings, shares: Shares::default(), ring: writer }, reader)
+    pub fn new(settings: Arc<DiscardSettings>) -> (DiscardTap, DiscardSource) {
+        let (ring, reader) = slots::ring(RING);
+        let untold = Arc::new(Padded::<Counter>::default());
+        (DiscardTap { settings, shares: Shares::default(), ring, untold: untold.clone() }, DiscardSource { ring: reader, untold })
     }
 }
 
@@ -97,15 +121,21 @@ impl<W: World> Tap<W> for DiscardTap {
     fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], _marks: &mut Marks) {
         let Point::Drop { node, reason } = look.point else { return };
         let (limit, keep) = (self.settings.limit(), self.settings.header.load(Ordering::Relaxed) as usize);
+        if limit == 0 {
+            // It was turned off a moment ago.
+            return;
+        }
         for packet in packets {
-            if !self.shares.takes(reason, look.interface, limit, look.now) {
-                continue;
+            let told = self.shares.takes(reason, look.interface, limit, look.now)
+                && self.ring.push_with(|discard| {
+                    (discard.interface, discard.node, discard.reason) = (look.interface, node, reason);
+                    (discard.frame, discard.time) = (packet.total_len() as u32, look.now);
+                    discard.originated = packet.flags().any(Flags::ORIGINATED);
+                    discard.kept = packet.copy_out(0, discard.header.get_mut(..keep).unwrap_or(&mut [])) as u16;
+                });
+            if !told {
+                self.untold.add(1);
             }
-            self.ring.push_with(|discard| {
-                (discard.interface, discard.node, discard.reason) = (look.interface, node, reason);
-                (discard.frame, discard.time) = (packet.total_len() as u32, look.now);
-                discard.kept = packet.copy_out(0, discard.header.get_mut(..keep).unwrap_or(&mut [])) as u16;
-            });
         }
     }
 }

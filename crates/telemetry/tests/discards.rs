@@ -114,6 +114,10 @@ fn told_and_not_told_are_all_and_travel_by_themselves() {
     assert_eq!(told.iter().map(|it| it.sequence).collect::<Vec<_>>(), (1..=told.len() as u32).collect::<Vec<_>>());
     assert_eq!(stats.discards_sent, told.len() as u64);
     assert_eq!(stats.discards_sent + stats.discards_dropped - before, 53 + 11, "exact, whatever the limit");
+    // `drops` counts on, and with what was told it is all that was lost up to then, also of what is told last.
+    assert!(told.is_sorted_by_key(|it| it.drops), "{:?}", told.iter().map(|it| it.drops).collect::<Vec<_>>());
+    let last = told.last().unwrap();
+    assert_eq!((last.reason, u64::from(last.drops) + u64::from(last.sequence)), (259, 53 + 11));
     let of = |reason: u32| told.iter().filter(|it| it.reason == reason).collect::<Vec<_>>();
     assert!(!of(257).is_empty() && of(259).len() == 1, "rare ones are told in the midst of a flood");
     assert!((1..=17).contains(&of(324).len()), "the frequent one within the rest");
@@ -129,4 +133,30 @@ fn told_and_not_told_are_all_and_travel_by_themselves() {
     let received = samples_only.all();
     assert!(!received.is_empty() && received.iter().all(|(_, told, others)| told.is_empty() && *others > 0));
     assert_eq!(received.iter().map(|it| it.0).collect::<Vec<_>>(), (1..=received.len() as u32).collect::<Vec<_>>(), "no gap");
+}
+
+#[test]
+fn what_the_router_made_came_in_nowhere() {
+    let socket = Socket::new();
+    let settings = std::sync::Arc::new(DiscardSettings::default());
+    settings.set(1000, 64);
+    let (mut tap, ring) = DiscardTap::new(settings);
+    let config = AgentConfig { drop_limit: 1000, ..config(&[socket.0.local_addr().unwrap()]) };
+    let agent = Agent::start(config, vec![Rig::new(1, 1).give_source()], Interfaces::of(Vec::new())).unwrap();
+    // An answer that waits for its neighbour's address has none yet, and one that was addressed has.
+    let Packets { mut packets, .. } = packets(2, 90);
+    for packet in &mut packets {
+        packet.set_flags(weir_buf::Flags::ORIGINATED);
+    }
+    packets[0].data_mut()[..15].copy_from_slice(b"\0\0\0\0\0\0\0\0\0\0\0\0\x08\0\x45");
+    drop_at(&mut tap, 1, 7, 0, DropReason::HostUnreachable, &packets);
+    agent.add_discards(vec![ring]);
+    std::thread::sleep(Duration::from_millis(100));
+    let stats = agent.stop();
+    let told: Vec<Told> = socket.all().into_iter().flat_map(|it| it.1).collect();
+    let said = |told: &Told| (told.input, told.reason, (0..4).map(|at| word(&told.records[0].1, at)).collect::<Vec<_>>());
+    assert_eq!(told.iter().map(said).collect::<Vec<_>>(), [(0x3fff_ffff, 1, vec![11, 94, 18, 50]), (0x3fff_ffff, 1, vec![1, 94, 4, 64])]);
+    assert_eq!(told[0].records[0].1[16], 0x45);
+    // It is shown where the router counted it.
+    assert_eq!(stats.discards.iter().map(|it| (it.ifindex, it.told)).collect::<Vec<_>>(), [(7, 2)]);
 }

@@ -2,8 +2,11 @@
 //!
 //! One notifier for the whole router, as other agents have it (data source 0:0), with one sequence. They travel in
 //! datagrams of their own, since some collectors lose what follows one in a datagram. `drops` says how many
-//! discarded packets were not told: all that the router counted as dropped since it began to tell, less those
-//! that were told, so that both together are exact however low the limit is.
+//! discarded packets were not told up to then: those that the workers kept to themselves, and those
+//! that found the limit over all exhausted here. So it never goes back, however many are on their way.
+//!
+//! What is shown to people counts from the other end: all that the router counted as dropped since it began to tell, less
+//! those that were told, so that both together are exact however low the limit is.
 //!
 //! What a driver lost before anybody saw it has no packet to show; it is told as a notification without a header, once
 //! a look, and counts in full.
@@ -12,14 +15,13 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use weir_flowfmt::sflow::encode::FlowRecord;
-use weir_flowfmt::sflow::{DiscardedPacket, RawHeader, Source};
+use weir_flowfmt::sflow::{DiscardedPacket, Port, RawHeader, Source};
 use weir_graph::DropReason;
-use weir_ring::spsc::slots::Reader;
 
 use super::desk::{Desk, FCS};
 use super::kernel::Dropped;
 use super::{DiscardStats, InterfaceReport, Reports};
-use crate::discards::{Discard, Shares};
+use crate::discards::{Discard, DiscardSource, Shares};
 
 /// Discards taken from a worker's ring at a time.
 const BURST: usize = 1024;
@@ -31,11 +33,15 @@ pub const RX_MISS: (&str, &str) = ("port-rx", "rx-miss");
 
 /// The notifier.
 pub(super) struct Discarding {
-    rings: Vec<Reader<Discard>>,
+    sources: Vec<DiscardSource>,
     shares: Shares,
     started: Instant,
     /// Packets dropped, and told, when this began; `None` while nothing is told.
     before: Option<(u64, u64)>,
+    /// Discards that were not told while something was told earlier.
+    not_told_before: u64,
+    /// Discards that found the limit exhausted here, and missed frames that nobody was told of.
+    kept: u64,
     /// Frames missed by each interface as of the last look.
     missed: BTreeMap<u32, u64>,
     /// Missed frames since the first was told.
@@ -49,10 +55,12 @@ pub(super) struct Discarding {
 impl Discarding {
     pub(super) fn new(now: Instant) -> Discarding {
         Discarding {
-            rings: Vec::new(),
+            sources: Vec::new(),
             shares: Shares::default(),
             started: now,
             before: None,
+            not_told_before: 0,
+            kept: 0,
             missed: BTreeMap::new(),
             missed_in_all: 0,
             sequence: 0,
@@ -61,15 +69,20 @@ impl Discarding {
         }
     }
 
-    pub(super) fn add(&mut self, rings: Vec<Reader<Discard>>) {
-        self.rings.extend(rings);
+    pub(super) fn add(&mut self, sources: Vec<DiscardSource>) {
+        self.sources.extend(sources);
     }
 
     /// Tells what the workers noted. Returns whether there was anything.
     pub(super) fn drain(&mut self, limit: u32, reports: &dyn Reports, desk: &mut Desk, now: Instant) -> bool {
         if limit == 0 {
             // What is still in the rings is of before it was turned off.
-            self.rings.iter_mut().for_each(|ring| while ring.pop_with(|_| ()).is_some() {});
+            for source in &mut self.sources {
+                while source.ring.pop_with(|_| ()).is_some() {
+                    self.kept += 1;
+                }
+            }
+            self.not_told_before = self.not_told(reports);
             self.before = None;
             return false;
         }
@@ -77,13 +90,16 @@ impl Discarding {
             self.begin(reports);
         }
         let clock = now.duration_since(self.started).as_nanos() as u64;
-        let mut rings = std::mem::take(&mut self.rings);
+        let mut sources = std::mem::take(&mut self.sources);
         let mut found = false;
-        for ring in &mut rings {
+        for at in 0..sources.len() {
             for _ in 0..BURST {
-                let taken = ring.pop_with(|discard| {
-                    if self.shares.takes(discard.reason, discard.interface, limit, clock) {
-                        self.tell(discard, reports, desk, now);
+                let untold = untold(&sources);
+                let Some(source) = sources.get_mut(at) else { break };
+                let taken = source.ring.pop_with(|discard| {
+                    let takes = self.shares.takes(discard.reason, discard.interface, limit, clock);
+                    if !takes || !self.tell(discard, untold, reports, desk, now) {
+                        self.kept += 1;
                     }
                 });
                 found |= taken.is_some();
@@ -92,7 +108,7 @@ impl Discarding {
                 }
             }
         }
-        self.rings = rings;
+        self.sources = sources;
         found
     }
 
@@ -105,9 +121,9 @@ impl Discarding {
 
     /// Discarded packets that were not told.
     pub(super) fn not_told(&self, reports: &dyn Reports) -> u64 {
-        let Some((dropped, sent)) = self.before else { return 0 };
+        let Some((dropped, sent)) = self.before else { return self.not_told_before };
         let lost = reports.dropped().saturating_sub(dropped) + self.missed_in_all;
-        lost.saturating_sub(self.sent - sent)
+        self.not_told_before + lost.saturating_sub(self.sent - sent)
     }
 
     /// What was told, by interface, node and reason.
@@ -120,37 +136,31 @@ impl Discarding {
         self.sent
     }
 
-    fn tell(&mut self, discard: &Discard, reports: &dyn Reports, desk: &mut Desk, now: Instant) {
-        let header = RawHeader {
-            protocol: RawHeader::ETHERNET,
-            frame_length: discard.frame.saturating_add(FCS),
-            stripped: FCS,
-            header: discard.bytes(),
-        };
+    /// Tells of a discard, before which so many were kept by the workers. Returns whether it was told.
+    fn tell(&mut self, discard: &Discard, untold: u64, reports: &dyn Reports, desk: &mut Desk, now: Instant) -> bool {
         let (node, reason) = (reports.node(discard.node), discard.reason.name());
-        let records = [FlowRecord::RawHeader(header), FlowRecord::Trap { group: node, trap: reason }];
+        let records = [FlowRecord::RawHeader(header(discard)), FlowRecord::Trap { group: node, trap: reason }];
         let records = if discard.bytes().is_empty() { &records[1..] } else { &records[..] };
-        let code = u32::from(crate::discard_code(discard.reason));
-        desk.kernel.drop_alert(&Dropped {
-            input: desk.indices.heard(discard.interface),
-            node,
-            reason,
-            code: crate::discard_code(discard.reason),
-            length: discard.frame,
-            data: discard.bytes(),
-        });
-        if self.send(discard.interface, code, records, reports, desk, now) {
+        let input = if discard.originated { 0 } else { discard.interface };
+        let code = crate::discard_code(discard.reason);
+        let length = discard.frame;
+        desk.kernel.drop_alert(&Dropped { input: desk.indices.heard(input), node, reason, code, length, data: discard.bytes() });
+        // "Generated by the router itself" has a number of its own.
+        let input = if discard.originated { Port::INTERNAL.value } else { desk.indices.told(input) };
+        let told = self.send(input, code.into(), records, untold, desk, now);
+        if told {
             *self.told.entry((discard.interface, node, reason)).or_default() += 1;
         }
+        told
     }
 
-    fn send(&mut self, input: u32, reason: u32, records: &[FlowRecord<'_>], reports: &dyn Reports, desk: &mut Desk, now: Instant) -> bool {
+    fn send(&mut self, input: u32, reason: u32, records: &[FlowRecord<'_>], untold: u64, desk: &mut Desk, now: Instant) -> bool {
         let sample = DiscardedPacket {
             sequence: self.sequence.wrapping_add(1),
             source: Source { class: 0, index: 0 },
-            // The field has 32 bits and wraps. This one is told.
-            drops: self.not_told(reports).saturating_sub(1) as u32,
-            input: desk.indices.told(input),
+            // The field has 32 bits and wraps.
+            drops: self.kept.wrapping_add(untold) as u32,
+            input,
             output: 0,
             reason,
         };
@@ -163,7 +173,7 @@ impl Discarding {
     }
 
     /// Tells of frames that drivers lost since the last look.
-    pub(super) fn look(&mut self, limit: u32, interfaces: &[InterfaceReport], reports: &dyn Reports, desk: &mut Desk, now: Instant) {
+    pub(super) fn look(&mut self, limit: u32, interfaces: &[InterfaceReport], desk: &mut Desk, now: Instant) {
         if limit == 0 || self.before.is_none() {
             return;
         }
@@ -171,23 +181,53 @@ impl Discarding {
         for report in interfaces {
             let before = self.missed.insert(report.ifindex, report.in_errors).unwrap_or(report.in_errors);
             let more = report.in_errors.saturating_sub(before);
-            self.missed_in_all += more;
-            if more > 0 && self.shares.takes(DropReason::NoBuffer, report.ifindex, limit, clock) {
-                let (group, trap) = RX_MISS;
-                desk.kernel.drop_alert(&Dropped {
-                    input: desk.indices.heard(report.ifindex),
-                    node: group,
-                    reason: trap,
-                    code: NO_BUFFER_SPACE,
-                    length: 0,
-                    data: &[],
-                });
-                if self.send(report.ifindex, NO_BUFFER_SPACE.into(), &[FlowRecord::Trap { group, trap }], reports, desk, now) {
-                    *self.told.entry((report.ifindex, group, trap)).or_default() += 1;
-                }
+            if more == 0 {
+                continue;
             }
+            self.missed_in_all += more;
+            // One notification is for all of them.
+            self.kept += more - 1;
+            let told = self.shares.takes(DropReason::NoBuffer, report.ifindex, limit, clock) && self.tell_missed(report.ifindex, desk, now);
+            self.kept += u64::from(!told);
         }
     }
+
+    fn tell_missed(&mut self, interface: u32, desk: &mut Desk, now: Instant) -> bool {
+        let (group, trap) = RX_MISS;
+        desk.kernel.drop_alert(&Dropped {
+            input: desk.indices.heard(interface),
+            node: group,
+            reason: trap,
+            code: NO_BUFFER_SPACE,
+            length: 0,
+            data: &[],
+        });
+        let untold = untold(&self.sources);
+        let records = [FlowRecord::Trap { group, trap }];
+        let told = self.send(desk.indices.told(interface), NO_BUFFER_SPACE.into(), &records, untold, desk, now);
+        if told {
+            *self.told.entry((interface, group, trap)).or_default() += 1;
+        }
+        told
+    }
+}
+
+/// Discards that the workers kept to themselves.
+fn untold(sources: &[DiscardSource]) -> u64 {
+    sources.iter().fold(0, |sum, source| sum.wrapping_add(source.untold.get()))
+}
+
+/// The packet's first bytes. One that the router made and that still waited for its neighbour's address has no Ethernet
+/// header worth the name: its sample begins with IP.
+fn header(discard: &Discard) -> RawHeader<'_> {
+    const ETHERNET: usize = 14;
+    let (frame_length, bytes) = (discard.frame.saturating_add(FCS), discard.bytes());
+    let (protocol, taken_off) = match (bytes.split_first_chunk(), bytes.get(ETHERNET).map(|first| first >> 4)) {
+        (Some((&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x08, 0x00], _)), Some(4)) if discard.originated => (RawHeader::IPV4, ETHERNET),
+        (Some((&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x86, 0xdd], _)), Some(6)) if discard.originated => (RawHeader::IPV6, ETHERNET),
+        _ => (RawHeader::ETHERNET, 0),
+    };
+    RawHeader { protocol, frame_length, stripped: FCS + taken_off as u32, header: bytes.get(taken_off..).unwrap_or(&[]) }
 }
 
 #[cfg(test)]
@@ -223,16 +263,17 @@ mod tests {
         let miss = |discarding: &mut Discarding, desk: &mut Desk| {
             missed.set(missed.get() + 4);
             let report = InterfaceReport { ifindex: 1, in_errors: missed.get(), ..InterfaceReport::default() };
-            discarding.look(100, &[report], &counts, desk, now);
+            discarding.look(100, &[report], desk, now);
         };
         discarding.drain(100, &counts, &mut desk, now);
         (0..3).for_each(|_| miss(&mut discarding, &mut desk));
         // The first look has nothing to compare with; of the four missed each time one is told.
         assert_eq!((discarding.told(), discarding.not_told(&counts)), (2, 6));
         discarding.drain(0, &counts, &mut desk, now);
-        assert_eq!(discarding.not_told(&counts), 0, "nothing is counted while nothing is told");
+        counts.0.store(5, Ordering::Relaxed);
+        assert_eq!(discarding.not_told(&counts), 6, "nothing is counted while nothing is told");
         discarding.drain(100, &counts, &mut desk, now);
-        counts.0.store(7, Ordering::Relaxed);
-        assert_eq!(discarding.not_told(&counts), 7);
+        counts.0.store(12, Ordering::Relaxed);
+        assert_eq!(discarding.not_told(&counts), 13);
     }
 }

@@ -47,7 +47,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_flowfmt::sflow::encode::Encoding;
 use weir_flowfmt::sflow::{EthernetCounters, LagCounters, VlanCounters};
-use weir_ring::spsc::slots::Reader;
 
 pub use discarding::RX_MISS;
 pub use discovery::DnsSd;
@@ -58,7 +57,7 @@ pub use run::Agent;
 pub use target::Target;
 pub use ways::{Asked, Hop, Labels, Tags, Way, Ways};
 
-use crate::discards::Discard;
+use crate::discards::DiscardSource;
 use crate::sampler::SampleSource;
 
 /// How the agent speaks, and to whom.
@@ -272,7 +271,9 @@ struct Shared {
 struct Wishes {
     config: Option<AgentConfig>,
     sources: Vec<SampleSource>,
-    discards: Vec<Reader<Discard>>,
+    discards: Vec<DiscardSource>,
+    /// Interfaces that were made, by number.
+    made: Vec<(u32, u64)>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -299,8 +300,15 @@ impl AgentHandle {
     }
 
     /// Takes discards of more workers.
-    pub fn add_discards(&self, discards: Vec<Reader<Discard>>) {
+    pub fn add_discards(&self, discards: Vec<DiscardSource>) {
         lock(&self.shared.wishes).discards.extend(discards);
+        self.wake();
+    }
+
+    /// An interface was made, and no sample of it was taken so far. `made` tells it from an earlier one of the same number,
+    /// whose pool and sequences end with that.
+    pub fn interface_made(&self, ifindex: u32, made: u64) {
+        lock(&self.shared.wishes).made.push((ifindex, made));
         self.wake();
     }
 

@@ -13,7 +13,7 @@ use super::discovery::Discovery;
 use super::host::Host;
 use super::join::Join;
 use super::pace::Pace;
-use super::{AgentConfig, AgentHandle, AgentStats, Destination, Reports, Shared, lock};
+use super::{AgentConfig, AgentHandle, AgentStats, Destination, Reports, Shared, Wishes, lock};
 use crate::sampler::SampleSource;
 
 /// Samples taken from each ring before anything else is looked at.
@@ -127,10 +127,10 @@ impl Agent {
     }
 
     fn take_wishes(&mut self) {
-        let (config, sources, discards) = {
-            let mut wishes = lock(&self.shared.wishes);
-            (wishes.config.take(), std::mem::take(&mut wishes.sources), std::mem::take(&mut wishes.discards))
-        };
+        let Wishes { config, sources, discards, made } = std::mem::take(&mut *lock(&self.shared.wishes));
+        for (ifindex, made) in made {
+            self.desk.numbers.source(ifindex).is_of(made);
+        }
         self.discarding.add(discards);
         self.desk.sent.resize(self.desk.sent.len() + sources.len(), 0);
         self.desk.losses.extend(sources.iter().map(|source| source.counters.clone()));
@@ -217,7 +217,7 @@ impl Agent {
             return;
         }
         let mut reports = self.reports.interfaces();
-        self.discarding.look(self.config.drop_limit, &reports, &*self.reports, &mut self.desk, now);
+        self.discarding.look(self.config.drop_limit, &reports, &mut self.desk, now);
         let interval = |interface: u32| {
             let seconds = self.config.polling_intervals.get(&interface).copied().unwrap_or(self.config.polling_interval);
             Duration::from_secs(u64::from(seconds))
