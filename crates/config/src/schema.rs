@@ -28,10 +28,10 @@ pub fn schema() -> Value {
 fn section(path: &str) -> Map<String, Value> {
     let rows = || below(path).iter().filter(|row| row.kind != Kind::Unsupported);
     let mut properties: Map<String, Value> = rows().map(|row| (row.name().to_owned(), of_row(row))).collect();
-    let synonyms = || rows().filter_map(|row| Some((row, theirs(path, row.name())?)));
+    let synonyms = || rows().flat_map(|row| theirs(path, row.name()).map(move |theirs| (row, theirs)));
     properties.extend(synonyms().map(|(row, theirs)| (theirs.to_owned(), of_row(row))));
     let all = rows().filter(|row| row.is_required() && row.drivers.is_empty());
-    let (either, required): (Vec<&str>, Vec<&str>) = all.map(|row| row.name()).partition(|name| theirs(path, name).is_some());
+    let (either, required): (Vec<&str>, Vec<&str>) = all.map(|row| row.name()).partition(|name| theirs(path, name).next().is_some());
     let mut schema = Map::new();
     schema.insert("type".into(), if required.is_empty() { json!(["object", "null"]) } else { json!("object") });
     schema.insert("properties".into(), properties.into());
@@ -41,7 +41,7 @@ fn section(path: &str) -> Map<String, Value> {
     }
     for name in either {
         let alone = |name: &str| json!({"required": [name]});
-        schema.insert("anyOf".into(), theirs(path, name).into_iter().chain([name]).map(alone).collect());
+        schema.insert("anyOf".into(), theirs(path, name).chain([name]).map(alone).collect());
     }
     if rows().any(|row| !row.drivers.is_empty()) {
         let each = DRIVERS.iter().map(|driver| for_driver(rows(), driver));

@@ -10,7 +10,9 @@ use crate::tree::{Content, Node};
 /// Section, hsflowd's name, and ours.
 pub(crate) const SYNONYMS: &[(&str, &str, &str)] = &[
     (SFLOW, "sampling", "sampling-rate"),
+    (SFLOW, "packetSamplingRate", "sampling-rate"),
     (SFLOW, "polling", "polling-interval"),
+    (SFLOW, "counterPollingInterval", "polling-interval"),
     (SFLOW, "headerBytes", "header-bytes"),
     (SFLOW, "datagramBytes", "datagram-bytes"),
     (SFLOW, "agentIP", "agent"),
@@ -27,9 +29,9 @@ pub(crate) fn ours(section: &str, key: &str) -> Option<&'static str> {
     SYNONYMS.iter().find(|(place, theirs, _)| (*place, *theirs) == (section, key)).map(|(_, _, ours)| *ours)
 }
 
-/// hsflowd's name for a key of a section.
-pub(crate) fn theirs(section: &str, key: &str) -> Option<&'static str> {
-    SYNONYMS.iter().find(|(place, _, ours)| (*place, *ours) == (section, key)).map(|(_, theirs, _)| *theirs)
+/// hsflowd's names for a key of a section.
+pub(crate) fn theirs(section: &str, key: &str) -> impl Iterator<Item = &'static str> {
+    SYNONYMS.iter().filter(move |(place, _, ours)| (*place, *ours) == (section, key)).map(|(_, theirs, _)| *theirs)
 }
 
 /// Gives the keys of a whole file our names. One that stands there under both keeps hsflowd's, and is told as unknown.

@@ -198,7 +198,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("bridgedomains.*.settings.arp-termination", Truth, "false", "true", "Whether it answers itself who asks for an address of `arp-entries`, by ARP or neighbour discovery; other questions are flooded."),
     key("bridgedomains.*.settings.arp-unicast-forward", Truth, "false", "true", "Whether such questions go to the station alone; goes before `arp-termination`."),
 
-    key("sflow", Section, "{}", "{sampling-rate: 1000}", "How sampled interfaces are sampled, and where samples go. hsflowd's names of keys are read, too: `sampling`, `polling`, `headerBytes`, `datagramBytes`, `agentIP`, `subAgentId`, and of collectors `ip` and `udpport`."),
+    key("sflow", Section, "{}", "{sampling-rate: 1000}", "How sampled interfaces are sampled, and where samples go. hsflowd's names of keys are read, too: `sampling` or `packetSamplingRate`, `polling` or `counterPollingInterval`, `headerBytes`, `datagramBytes`, `agentIP`, `subAgentId`, and of collectors `ip` and `udpport`."),
     key("sflow.sampling-rate", Whole(0, u32::MAX as u64), "10000", "1000", "One packet in this many is sampled; 0 = none."),
     key("sflow.polling-interval", Whole(0, 86_400), "20", "30", "Seconds between two reports of an interface's counters; 0 = never."),
     key("sflow.header-bytes", Whole(1, 256), "128", "64", "Bytes of each sampled packet that are reported."),

@@ -1,6 +1,7 @@
 //! Rules about sFlow: who hears of it, what fits a datagram, and by which numbers interfaces are told.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::Rules;
 use crate::findings::at;
@@ -72,6 +73,12 @@ impl Rules<'_, '_> {
     /// Whose address the agent goes by.
     fn sflow_agent(&mut self) {
         let config = &self.candidate.config;
+        if let Some(SflowAgent::Address(address)) = config.sflow.agent
+            && is_of_many(address)
+        {
+            let help = "an address of one machine".to_owned();
+            self.error(at!["sflow", "agent"], format!("`{address}` is no one's address"), "", help);
+        }
         match &config.sflow.agent {
             Some(SflowAgent::Address(address)) if !config.sflow.agent_cidr.is_empty() => {
                 let message = format!("the agent goes by {address}, so that no address is elected");
@@ -126,6 +133,17 @@ impl Rules<'_, '_> {
                 let message = format!("nothing can be sent from {source} to {address}");
                 let help = format!("a source of the same IP version as {address}");
                 self.error(at!["sflow", "collectors", item, "source"], message, "another IP version", help);
+            } else if let Some(source) = collector.source.filter(|source| is_of_many(*source)) {
+                let help = "an address of one machine".to_owned();
+                self.error(at!["sflow", "collectors", item, "source"], format!("`{source}` is no one's address"), "", help);
+            }
+            let Host::Address(address) = collector.address else { continue };
+            if address == IpAddr::V4(Ipv4Addr::BROADCAST) {
+                let help = "the address of a collector, or a group's".to_owned();
+                self.error(at!["sflow", "collectors", item, "address"], "nothing is sent to every station of a link".to_owned(), "", help);
+            } else if is_of_a_link(address) && collector.dev.is_none() {
+                let help = "add `dev`: the device whose link it is on".to_owned();
+                self.error(at!["sflow", "collectors", item, "address"], format!("{address} is an address of any link"), "", help);
             }
         }
     }
@@ -159,4 +177,15 @@ impl Rules<'_, '_> {
             self.error(at!["sflow", "encoding"], message, "", help);
         }
     }
+}
+
+/// Whether an address is a group's or that of all stations, so that nothing comes from there.
+fn is_of_many(address: IpAddr) -> bool {
+    address.is_multicast() || address == IpAddr::V4(Ipv4Addr::BROADCAST)
+}
+
+/// Whether an address says nothing without its link (RFC 4007).
+fn is_of_a_link(address: IpAddr) -> bool {
+    const MULTICAST_LINK_SCOPE: u16 = 0xff02;
+    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local() || address.segments()[0] == MULTICAST_LINK_SCOPE)
 }
