@@ -6,6 +6,7 @@
 
 use weir_config::AdminState;
 use weir_flowfmt::sflow::{LagCounters, UNKNOWN_COUNTER_32, VlanCounters};
+use weir_nodes::names::PORT_TX;
 use weir_port::Source;
 use weir_port::interface::DirectionSums;
 use weir_telemetry::agent::{InterfaceReport, ethernet_counters};
@@ -24,7 +25,9 @@ impl Router {
     pub(crate) fn reports(&self) -> Vec<InterfaceReport> {
         let control = self.control();
         let drops = control.drops();
-        let discards = |index: u32| drops.iter().filter(|drop| drop.interface == index).map(|drop| drop.count).sum();
+        // What was lost on the way out is a discard of the interface that it should have left by.
+        let coming_in: Vec<_> = drops.iter().filter(|drop| control.pair(drop.place).0 != PORT_TX).collect();
+        let discards = |index: u32| coming_in.iter().filter(|drop| drop.interface == index).map(|drop| drop.count).sum();
         control.interfaces.iter().map(|(name, attached)| control.report(name, attached, discards(attached.index))).collect()
     }
 }
@@ -53,7 +56,7 @@ impl Control {
             out_unicast: tx.unicast,
             out_multicast: tx.multicast,
             out_broadcast: tx.broadcast,
-            out_discards: 0,
+            out_discards: attached.counters.tx_lost(),
             out_errors: 0,
             ethernet: of_the_driver(attached),
             vlan: wanted.and_then(|wanted| vlan(wanted, rx, tx, discards)),

@@ -20,7 +20,8 @@ use crate::worker::Command;
 /// Values at the time of the last clear.
 #[derive(Default)]
 pub(crate) struct Baselines {
-    interfaces: BTreeMap<u32, (DirectionSums, DirectionSums)>,
+    /// What came in, what went out, and what could not.
+    interfaces: BTreeMap<u32, (DirectionSums, DirectionSums, u64)>,
     /// Drops by (scope, worker, interface, place): one set for interfaces, one for errors.
     drops: BTreeMap<(bool, usize, u32, usize), u64>,
     nodes: BTreeMap<(usize, usize), (u64, u64, u64)>,
@@ -474,7 +475,9 @@ impl weir_api::Router for Router {
             Clear::Errors => {}
             Clear::Interfaces => {
                 for attached in control.interfaces.values() {
-                    baselines.interfaces.insert(attached.index, (attached.counters.rx(), attached.counters.tx()));
+                    baselines
+                        .interfaces
+                        .insert(attached.index, (attached.counters.rx(), attached.counters.tx(), attached.counters.tx_lost()));
                 }
             }
             Clear::Runtime => {
@@ -507,7 +510,6 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
             weir_api::InterfaceDrop { node: node.to_owned(), reason: reason.name().to_owned(), count }
         })
         .collect();
-    let tx_errors = drops_by.iter().filter(|drop| drop.node == "port-tx").map(|drop| drop.count).sum();
     let (tentative, duplicate) = control.unused_addresses(attached.index);
     let mac = control.tables.interface(attached.index).map_or(attached.mac, |interface| interface.mac);
     weir_api::Interface {
@@ -540,7 +542,7 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
         rx: traffic(attached.counters.rx(), before.0),
         tx: traffic(attached.counters.tx(), before.1),
         rx_errors: missed(attached),
-        tx_errors,
+        tx_errors: attached.counters.tx_lost().saturating_sub(before.2),
         drops: drops_by.iter().map(|drop| drop.count).sum(),
         drops_by,
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_buf::{Flags, Pkt, PktCache, VECTOR, Vector};
-use weir_graph::{DropReason, Env, Graph, HoldKey, TraceRequest, World};
+use weir_graph::{DropReason, Env, Graph, HoldKey, TraceRequest, WorkerCounters, World};
 use weir_nodes::{Event, PortTx, Tables, transmit};
 use weir_port::{RxQueue, TxQueue};
 use weir_ring::counter::Counter;
@@ -112,6 +112,8 @@ struct Lane {
     vector: Vector,
     entry: usize,
     port_tx: usize,
+    /// What the graph counts.
+    counters: Arc<WorkerCounters>,
     draining: bool,
     stopped: bool,
     next_expiry: u64,
@@ -158,6 +160,7 @@ impl Worker {
             vector: Vector::with_capacity(2 * VECTOR),
             entry,
             port_tx,
+            counters: graph.counters(),
             draining: false,
             stopped: false,
             next_expiry: 0,
@@ -336,7 +339,9 @@ impl Lane {
         loop {
             let (interface, packets) = (leaving.0, &mut leaving.1);
             all += packets.len();
+            let dropped = self.counters.totals.dropped.get();
             self.send(graph, env, worker, interface, packets);
+            self.note_lost(env, worker, interface, dropped);
             graph.recycle(leaving.0, leaving.1);
             match graph.next_leaving() {
                 Some(next) => leaving = next,
@@ -345,6 +350,17 @@ impl Lane {
         }
         graph.account(self.port_tx, all, weir_cpu::tsc().wrapping_sub(began));
         all
+    }
+
+    /// Drops are counted where packets came in; what was lost on the way out also counts where it should have gone.
+    #[inline]
+    fn note_lost(&self, env: &Env<'_, Tables>, worker: usize, interface: u32, dropped: u64) {
+        let lost = self.counters.totals.dropped.get() - dropped;
+        if lost > 0
+            && let Some(counters) = env.world.interface(interface).and_then(|it| it.counters.of(worker))
+        {
+            counters.tx_lost.add(lost);
+        }
     }
 
     fn send(&mut self, graph: &mut Graph<Tables>, env: &mut Env<'_, Tables>, worker: usize, interface: u32, packets: &mut Vector) {

@@ -186,3 +186,34 @@ fn an_interface_that_is_removed_and_added_begins_pool_and_sequence_again() {
     });
     router.stop();
 }
+
+/// What is lost on the way out is a discard of the interface that it should have left by, and not of the one by which it came.
+#[test]
+fn what_cannot_leave_is_a_discard_of_where_it_should_have_left() {
+    let socket = collector();
+    let text = format!(
+        "interfaces:
+  a: {{device: {{driver: generator, streams: [{{name: s, limit: 500, rate: 5000, source: 10.0.0.2, destination: 10.0.1.2}}]}}, l2xc: gone, sflow: true}}
+  gone: {{l2xc: a, sflow: true}}
+sflow: {{sampling-rate: 0, polling-interval: 1, collectors: [{{address: 127.0.0.1, port: {}}}]}}
+",
+        socket.local_addr().unwrap().port()
+    );
+    let router = Router::start(&config(&text), &Options::default()).unwrap();
+    let mut told = BTreeMap::new();
+    read(&socket, |datagram| {
+        for sample in datagram.samples().flatten() {
+            let Sample::Counters(_, _, records) = sample else { continue };
+            for record in records.flatten() {
+                if let CounterRecord::Interface(counters) = record {
+                    told.insert(counters.index, (counters.in_unicast, counters.in_discards, counters.out_discards));
+                }
+            }
+        }
+        told.get(&2).is_none_or(|gone| gone.2 < 500) || told.get(&1).is_none_or(|came| came.0 < 500)
+    });
+    assert_eq!((told[&1], told[&2]), ((500, 0, 0), (0, 0, 500)));
+    let shown = router.interfaces().unwrap().interfaces;
+    assert_eq!(shown.iter().map(|it| (it.name.as_str(), it.tx_errors)).collect::<Vec<_>>(), [("a", 0), ("gone", 500)]);
+    router.stop();
+}

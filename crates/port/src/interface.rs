@@ -179,6 +179,8 @@ pub struct WorkerInterfaceCounters {
     pub rx: DirectionCounters,
     /// Went out.
     pub tx: DirectionCounters,
+    /// Were to go out, and could not: the queue was full, the device gone.
+    pub tx_lost: Counter,
 }
 
 /// The counters of an interface, one block a worker.
@@ -239,6 +241,12 @@ impl InterfaceCounters {
     #[must_use]
     pub fn tx(&self) -> DirectionSums {
         self.sums(|block| &block.tx)
+    }
+
+    /// What could not go out, all workers together.
+    #[must_use]
+    pub fn tx_lost(&self) -> u64 {
+        self.0.iter().map(|block| block.tx_lost.get()).sum()
     }
 }
 
