@@ -13,7 +13,7 @@ use weir_telemetry::agent::{InterfaceReport, ethernet_counters};
 
 use crate::control::{Attached, Control};
 use crate::router::Router;
-use crate::views::missed;
+use crate::views::{broken, found_no_room, missed};
 
 /// `ifType` as IANA numbers it.
 const ETHERNET: u32 = 6;
@@ -50,14 +50,16 @@ impl Control {
             in_unicast: rx.unicast,
             in_multicast: rx.multicast,
             in_broadcast: rx.broadcast,
-            in_discards: discards,
-            in_errors: missed(attached),
+            // RFC 2863: discards are what was good and found no room, or no way; errors what was no good.
+            in_discards: discards + found_no_room(attached),
+            in_errors: broken(attached),
             out_octets: tx.bytes,
             out_unicast: tx.unicast,
             out_multicast: tx.multicast,
             out_broadcast: tx.broadcast,
             out_discards: attached.counters.tx_lost(),
             out_errors: 0,
+            missed: missed(attached),
             ethernet: of_the_driver(attached),
             vlan: wanted.and_then(|wanted| vlan(wanted, rx, tx, discards)),
             lag: wanted.and_then(|wanted| self.lag(wanted, attached.index)),

@@ -66,12 +66,30 @@ impl Control {
     }
 }
 
+/// Frames that found no room.
+const NO_ROOM: [&str; 2] = ["rx_dropped", "rx_ring_full"];
+/// Frames that were no good.
+const BROKEN: [&str; 3] = ["rx_bad_descriptors", "rx_runts", "rx_too_long"];
+
 /// Frames that driver and kernel lost before a worker saw them.
 pub(crate) fn missed(attached: &Attached) -> u64 {
-    const LOST: [&str; 4] = ["rx_dropped", "rx_ring_full", "rx_bad_descriptors", "rx_runts"];
+    found_no_room(attached) + broken(attached)
+}
+
+/// Of those, the ones that found no room.
+pub(crate) fn found_no_room(attached: &Attached) -> u64 {
+    lost(attached, &NO_ROOM)
+}
+
+/// And those that were no good.
+pub(crate) fn broken(attached: &Attached) -> u64 {
+    lost(attached, &BROKEN)
+}
+
+fn lost(attached: &Attached, names: &[&str]) -> u64 {
     let counters = attached.port.as_ref().map_or_else(Vec::new, |port| port.counters());
     let ours = counters.iter().filter(|counter| matches!(counter.source, Source::Driver | Source::Xdp));
-    ours.filter(|counter| LOST.iter().any(|name| counter.name.starts_with(name))).map(|counter| counter.value).sum()
+    ours.filter(|counter| names.iter().any(|name| counter.name.starts_with(name))).map(|counter| counter.value).sum()
 }
 
 fn traffic(now: DirectionSums, before: DirectionSums) -> weir_api::Traffic {

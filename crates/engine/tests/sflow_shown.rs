@@ -217,3 +217,40 @@ sflow: {{sampling-rate: 0, polling-interval: 1, collectors: [{{address: 127.0.0.
     assert_eq!(shown.iter().map(|it| (it.name.as_str(), it.tx_errors)).collect::<Vec<_>>(), [("a", 0), ("gone", 500)]);
     router.stop();
 }
+
+/// A frame that the driver could not take in is an error of its interface, whichever driver it is.
+#[test]
+fn what_is_too_long_to_come_in_is_an_error() {
+    let socket = collector();
+    let file = std::env::temp_dir().join(format!("weir-too-long-{}.pcap", std::process::id()));
+    let mut writer = weir_pcap::file::Writer::create(&file, 1).unwrap();
+    for length in [60, 20_000, 60] {
+        writer.write(0, length, &vec![2; length as usize]).unwrap();
+    }
+    writer.flush().unwrap();
+    let text = format!(
+        "interfaces:
+  a: {{device: {{driver: pcap, input: {}}}, sflow: true}}
+sflow: {{sampling-rate: 0, polling-interval: 1, collectors: [{{address: 127.0.0.1, port: {}}}]}}
+",
+        file.display(),
+        socket.local_addr().unwrap().port()
+    );
+    let router = Router::start(&config(&text), &Options::default()).unwrap();
+    let mut told = (0, 0, 0);
+    read(&socket, |datagram| {
+        for sample in datagram.samples().flatten() {
+            let Sample::Counters(_, _, records) = sample else { continue };
+            for record in records.flatten() {
+                if let CounterRecord::Interface(counters) = record {
+                    told = (counters.in_unicast, counters.in_discards, counters.in_errors);
+                }
+            }
+        }
+        told.0 < 2
+    });
+    assert_eq!(told, (2, 2, 1), "two that nobody takes, and one that did not come in");
+    assert_eq!(router.interfaces().unwrap().interfaces[0].rx_errors, 1);
+    router.stop();
+    std::fs::remove_file(&file).unwrap();
+}

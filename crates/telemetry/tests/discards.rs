@@ -103,7 +103,7 @@ fn told_and_not_told_are_all_and_travel_by_themselves() {
     drop_at(&mut tap, 1, 7, 0, DropReason::TooShort, &packets);
     drop_at(&mut tap, 2, 8, 1, DropReason::TtlExpired, &packets[..3]);
     reports.1.fetch_add(53, Ordering::Relaxed);
-    reports.0.lock().unwrap()[0].in_errors = 11;
+    reports.0.lock().unwrap()[0].missed = 11;
     std::thread::sleep(Duration::from_millis(1500));
     let stats = agent.stop();
 

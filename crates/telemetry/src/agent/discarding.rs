@@ -115,7 +115,7 @@ impl Discarding {
     /// From now on it is counted.
     fn begin(&mut self, reports: &dyn Reports) {
         self.before = Some((reports.dropped(), self.sent));
-        self.missed = reports.interfaces().iter().map(|report| (report.ifindex, report.in_errors)).collect();
+        self.missed = reports.interfaces().iter().map(|report| (report.ifindex, report.missed)).collect();
         self.missed_in_all = 0;
     }
 
@@ -179,8 +179,8 @@ impl Discarding {
         }
         let clock = now.duration_since(self.started).as_nanos() as u64;
         for report in interfaces {
-            let before = self.missed.insert(report.ifindex, report.in_errors).unwrap_or(report.in_errors);
-            let more = report.in_errors.saturating_sub(before);
+            let before = self.missed.insert(report.ifindex, report.missed).unwrap_or(report.missed);
+            let more = report.missed.saturating_sub(before);
             if more == 0 {
                 continue;
             }
@@ -262,7 +262,7 @@ mod tests {
         let missed = Cell::new(0);
         let miss = |discarding: &mut Discarding, desk: &mut Desk| {
             missed.set(missed.get() + 4);
-            let report = InterfaceReport { ifindex: 1, in_errors: missed.get(), ..InterfaceReport::default() };
+            let report = InterfaceReport { ifindex: 1, missed: missed.get(), ..InterfaceReport::default() };
             discarding.look(100, &[report], desk, now);
         };
         discarding.drain(100, &counts, &mut desk, now);

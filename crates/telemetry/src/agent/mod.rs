@@ -153,6 +153,8 @@ pub struct InterfaceReport {
     pub out_broadcast: u64,
     pub out_discards: u64,
     pub out_errors: u64,
+    /// Frames that driver and device lost before a worker saw them, for whatever reason.
+    pub missed: u64,
     /// Of ports whose driver tells.
     pub ethernet: Option<EthernetCounters>,
     /// Of VLAN sub-interfaces.
