@@ -240,11 +240,8 @@ impl Dice {
         let bridged: BTreeSet<String> = config.bridges.values().flat_map(|bridge| bridge.interfaces.iter().cloned()).collect();
         let targets: BTreeSet<String> = config.interfaces.values().filter_map(|it| it.l2xc.clone()).collect();
         let is_free = |name: &String, it: &Interface| {
-            let plain = it.addresses.is_empty()
-                && !it.is_loopback()
-                && !matches!(it.device, None | Some(Device::Pseudowire))
-                && it.l2xc.is_none()
-                && it.bond.is_none();
+            let plain =
+                it.addresses.is_empty() && !matches!(it.device, None | Some(Device::Pseudowire)) && it.l2xc.is_none() && it.bond.is_none();
             plain && !bridged.contains(name) && !targets.contains(name)
         };
         let free = config.interfaces.iter().find(|(name, it)| is_free(name, it));

@@ -316,6 +316,7 @@ fn loopback(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> In
         device: Some(Device::Loopback),
         mac: parsed(node, "mac"),
         vrf: text(node, "vrf"),
+        unnumbered: text(node, "unnumbered"),
         mpls: truth(node, "mpls").unwrap_or_default(),
         addresses: own_addresses(node, "loopbacks", name, addresses),
         router_advertisements: node.value("router-advertisements").map(router_advertisements),

@@ -197,6 +197,8 @@ struct Loopback {
     vrf: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     addresses: BTreeSet<IpNet>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unnumbered: Option<String>,
     #[serde(default, skip_serializing_if = "is_false")]
     mpls: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -332,8 +334,8 @@ impl Written {
     fn add(&mut self, name: String, interface: Interface) {
         match interface.device.clone() {
             Some(Device::Loopback) => {
-                let Interface { description, mac, mtu, vrf, addresses, mpls, router_advertisements, .. } = interface;
-                self.loopbacks.insert(name, Loopback { description, mac, mtu, vrf, addresses, mpls, router_advertisements });
+                let Interface { description, mac, mtu, vrf, addresses, unnumbered, mpls, router_advertisements, .. } = interface;
+                self.loopbacks.insert(name, Loopback { description, mac, mtu, vrf, addresses, unnumbered, mpls, router_advertisements });
             }
             Some(Device::Pseudowire) => {
                 let rest = Interface { device: None, ..interface };
@@ -437,10 +439,11 @@ impl From<Written> for Config {
             pseudowires.insert(name, pseudowire);
         }
         for (name, loopback) in loopbacks {
-            let Loopback { description, mac, mtu, vrf, addresses, mpls, router_advertisements } = loopback;
+            let Loopback { description, mac, mtu, vrf, addresses, unnumbered, mpls, router_advertisements } = loopback;
             let device = Some(Device::Loopback);
             let rest = Interface::default();
-            interfaces.insert(name, Interface { description, device, mac, mtu, vrf, addresses, mpls, router_advertisements, ..rest });
+            interfaces
+                .insert(name, Interface { description, device, mac, mtu, vrf, addresses, unnumbered, mpls, router_advertisements, ..rest });
         }
         for (parent, entries) in subs {
             let mtu = interfaces.get(&parent).map_or(usual_mtu(), |parent: &Interface| parent.mtu);

@@ -133,7 +133,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("loopbacks.*.router-advertisements.managed", Truth, "false", "true", "Whether hosts are told to ask DHCPv6 for addresses."),
     key("loopbacks.*.router-advertisements.other", Truth, "false", "true", "Whether hosts are told to ask DHCPv6 for other settings."),
     lacks("loopbacks.*.lcp"),
-    lacks("loopbacks.*.unnumbered"),
+    key("loopbacks.*.unnumbered", InterfaceName, "", "loop1", "The interface whose addresses are borrowed, as for interfaces: for the routed side of a bridge domain."),
     key("loopbacks.*.mpls", Truth, "false", "true", "Whether labelled packets (MPLS) are taken that come in by it as the routed side of a bridge domain."),
 
     key("taps", TAPS, "{}", "{tap0: {host: {name: lan0}}}", "TAPs in vppcfg's form, `tap0` to `tap1024`. Each is an interface of the same name; an entry under `interfaces`, without `device`, sets its addresses, state and all else. `device: {driver: tap}` says the same for an interface of any name."),

@@ -67,7 +67,7 @@ fn around(row: &Key) -> String {
         "loopbacks.*.router-advertisements" => {
             "loopbacks: {loop0: {addresses: ['2001:db8::1/64'], router-advertisements: {interval: 600, KEY}}}".to_owned()
         }
-        "loopbacks.*" => "loopbacks: {loop0: {KEY}}\nvrfs: {red: {table: 10}}".to_owned(),
+        "loopbacks.*" => "loopbacks: {loop0: {KEY}, loop1: {addresses: [198.51.100.1/32]}}\nvrfs: {red: {table: 10}}".to_owned(),
         "vxlan_tunnels.*" => "vxlan_tunnels: {vxlan_tunnel1: {local: 192.0.2.1, remote: 192.0.2.2, vni: 7, KEY}}".to_owned(),
         "vrfs.*" => "vrfs: {red: {table: 10, KEY}}".to_owned(),
         "routes[]" if row.name() == "resilient" => {

@@ -173,6 +173,10 @@ impl Rules<'_, '_> {
                 let message = format!("interface `{lender}` has no address to borrow");
                 return self.warning(at, message, "nothing is routed here", format!("give `{lender}` one"));
             }
+            () if interface.is_loopback() && !config.is_bvi(name) => {
+                let message = format!("`unnumbered` has no effect on loopback `{name}`, which nothing comes in by");
+                return self.warning(at, message, "", "make it the `bvi` of a bridge domain, or take `unnumbered` out".into());
+            }
             () => return,
         };
         self.error(at, message, "", help.into());
