@@ -18,7 +18,7 @@ pub struct Neighbors {
     /// New neighbours that were refused because there is no room.
     #[serde(default)]
     pub refused: u64,
-    /// Neighbours that did not answer and made room for others that are asked for.
+    /// Neighbours that made room for others: without an answer, or known only because they spoke.
     #[serde(default)]
     pub evicted: u64,
 }

@@ -4,6 +4,9 @@
 //! adjacencies, sockets or threads. A neighbour is asked three times; one that answers is believed
 //! for half a minute, then asked again if it is in use; one that does not is remembered as failed for
 //! a while, so that senders hear at once.
+//!
+//! Others decide how many neighbours there seem to be: who scans a subnet those that do not answer, who asks us under many addresses
+//! those that nobody asked for. When there is no room the oldest of these go, and not whom we asked and who answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -29,8 +32,10 @@ pub(crate) struct Neighbor {
     last_asked: u64,
     /// Routes that need it; it stays while there are any.
     pub(crate) routes: u32,
-    /// When it was asked for first, among all; tells who goes when too many are asked for in vain.
+    /// When it was made, among all; tells who goes when there are too many.
     born: u64,
+    /// It spoke to us and never answered a question of ours: nobody knows that it is there.
+    unasked: bool,
 }
 
 /// What a neighbour said of itself.
@@ -66,7 +71,7 @@ const MOST_ASKED: u32 = 3;
 const REACHABLE_TIME: u64 = 30 * SECOND;
 const FAILED_TIME: u64 = 5 * SECOND;
 const STALE_TIME: u64 = 600 * SECOND;
-/// More than any subnet here has; beyond it, new ones are refused.
+/// More than any subnet here has. Beyond it the oldest goes that never answered a question; where there is none, new ones are refused.
 const MOST: usize = 1 << 16;
 /// Neighbours that nobody knows and no route needs: whoever scans a subnet makes them (RFC 6583). Beyond it the
 /// oldest goes.
@@ -78,10 +83,12 @@ pub(crate) struct NeighborTable {
     known: BTreeMap<Place, Neighbor>,
     /// Those without an answer that no route needs, the oldest first.
     unresolved: BTreeSet<(u64, Place)>,
+    /// Those that are known from what they said alone, and that no route needs, the oldest first.
+    unasked: BTreeSet<(u64, Place)>,
     births: u64,
     /// New neighbours that were refused because the table is full.
     pub(crate) refused: u64,
-    /// Neighbours without an answer that went because too many were asked for.
+    /// Neighbours that went because there were too many: without an answer, or never asked.
     pub(crate) evicted: u64,
 }
 
@@ -97,39 +104,50 @@ impl NeighborTable {
 
     fn create(&mut self, place: Place, now: u64, deeds: &mut Vec<Deed>) -> bool {
         if self.known.len() >= MOST {
-            self.refused += 1;
-            return false;
+            let Some(&(_, oldest)) = self.unasked.first().or_else(|| self.unresolved.first()) else {
+                self.refused += 1;
+                return false;
+            };
+            self.evict(oldest, deeds);
         }
         self.births += 1;
         let (state, mac, born) = (NeighborState::Incomplete, MacAddr::ZERO, self.births);
-        self.known.insert(place, Neighbor { state, mac, since: now, asked: 0, last_asked: 0, routes: 0, born });
+        self.known.insert(place, Neighbor { state, mac, since: now, asked: 0, last_asked: 0, routes: 0, born, unasked: false });
         self.sort_in(place);
         deeds.push(Deed::Create(place));
         if self.unresolved.len() > MOST_UNRESOLVED
-            && let Some((_, oldest)) = self.unresolved.pop_first()
+            && let Some(&(_, oldest)) = self.unresolved.first()
         {
-            self.evicted += 1;
-            self.known.remove(&oldest);
-            // What waits for it hears that it is not there.
-            deeds.extend([Deed::Release(oldest), Deed::Remove(oldest)]);
+            self.evict(oldest, deeds);
         }
         true
     }
 
-    /// Keeps the list of those without an answer right, after a neighbour changed.
+    /// It makes room; what waits for it hears that it is not there.
+    fn evict(&mut self, place: Place, deeds: &mut Vec<Deed>) {
+        self.evicted += 1;
+        deeds.push(Deed::Release(place));
+        self.remove(place, deeds);
+    }
+
+    /// Keeps the lists of those that may go right, after a neighbour changed.
     fn sort_in(&mut self, place: Place) {
         let Some(neighbor) = self.known.get(&place) else { return };
-        let unresolved = matches!(neighbor.state, NeighborState::Incomplete | NeighborState::Failed) && neighbor.routes == 0;
-        if unresolved {
-            self.unresolved.insert((neighbor.born, place));
-        } else {
-            self.unresolved.remove(&(neighbor.born, place));
+        let answers = !matches!(neighbor.state, NeighborState::Incomplete | NeighborState::Failed);
+        let unasked = answers && neighbor.unasked && neighbor.state != NeighborState::Static;
+        for (list, is_in) in [(&mut self.unresolved, !answers), (&mut self.unasked, unasked)] {
+            if is_in && neighbor.routes == 0 {
+                list.insert((neighbor.born, place));
+            } else {
+                list.remove(&(neighbor.born, place));
+            }
         }
     }
 
     fn remove(&mut self, place: Place, deeds: &mut Vec<Deed>) {
         if let Some(neighbor) = self.known.remove(&place) {
             self.unresolved.remove(&(neighbor.born, place));
+            self.unasked.remove(&(neighbor.born, place));
             deeds.push(Deed::Remove(place));
         }
     }
@@ -151,13 +169,15 @@ impl NeighborTable {
     /// It said who it is.
     pub(crate) fn heard(&mut self, place: Place, said: Said, now: u64, deeds: &mut Vec<Deed>) {
         let Said { mac, to_us, replaces } = said;
-        if !self.known.contains_key(&place) && (!to_us || !self.create(place, now, deeds)) {
+        let is_new = !self.known.contains_key(&place);
+        if is_new && (!to_us || !self.create(place, now, deeds)) {
             return;
         }
         let Some(neighbor) = self.known.get_mut(&place) else { return };
         if neighbor.state == NeighborState::Static {
             return;
         }
+        neighbor.unasked = is_new || neighbor.unasked && neighbor.asked == 0;
         // RFC 4861 section 7.2.5: it may have moved, but this is not the one to believe; ask the one that is known.
         if !replaces && neighbor.state.is_usable() && neighbor.mac != mac {
             if neighbor.state == NeighborState::Reachable {
@@ -388,6 +408,38 @@ mod tests {
         // Once a route lets go, it is one of those.
         table.let_go(place(2), &mut deeds);
         assert!(table.get(place(2)).is_none() && table.unresolved.len() == MOST_UNRESOLVED);
+    }
+
+    #[test]
+    fn a_crowd_that_nobody_asked_for_makes_room_and_those_who_answered_stay() {
+        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
+        let place = |number: u32| Place { interface: 1, address: std::net::Ipv6Addr::from(u128::from(number)).into() };
+        // One that was asked for, one that was asked when it had grown stale, one for a route, and one that is configured.
+        table.wanted(place(1), 0, &mut deeds);
+        (1..=3).for_each(|number| table.heard(place(number), said(true), 0, &mut deeds));
+        table.tick(31 * SECOND, |_| true, &mut deeds);
+        table.tick(32 * SECOND, |_| true, &mut deeds);
+        (1..=2).for_each(|number| table.heard(place(number), said(true), 33 * SECOND, &mut deeds));
+        table.hold_for_route(place(3), 0, &mut deeds);
+        table.set_static(place(4), Some(MAC), 0, &mut deeds);
+        // Somebody speaks to us under more addresses than there is room for.
+        (10..10 + MOST as u32).for_each(|number| table.heard(place(number), said(true), 34 * SECOND, &mut deeds));
+        assert_eq!((table.known.len(), table.evicted, table.refused), (MOST, 4, 0));
+        assert!((1..=4).all(|number| table.get(place(number)).is_some()));
+        assert!((10..14).all(|number| table.get(place(number)).is_none()) && table.get(place(14)).is_some());
+        // Those whom packets wait for, who answer, whom a route needs and who are configured find room.
+        deeds.clear();
+        table.wanted(place(1 << 20), 35 * SECOND, &mut deeds);
+        assert_eq!(deeds, [Deed::Release(place(14)), Deed::Remove(place(14)), Deed::Create(place(1 << 20))]);
+        table.hold_for_route(place(2 << 20), 35 * SECOND, &mut deeds);
+        table.set_static(place(3 << 20), Some(MAC), 35 * SECOND, &mut deeds);
+        assert_eq!((table.known.len(), table.evicted, table.refused), (MOST, 7, 0));
+        assert_eq!(table.unasked.len() + 7, MOST);
+        // A link that is lost makes all of them unknown; they are in one list at a time, and leave it when they go.
+        table.unlearn(1, 36 * SECOND, &mut deeds);
+        assert!(table.unasked.is_empty() && table.unresolved.len() + 4 == MOST);
+        table.forget(|_| true, &mut deeds);
+        assert!(table.known.is_empty() && table.unasked.is_empty() && table.unresolved.is_empty());
     }
 
     #[test]

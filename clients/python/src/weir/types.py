@@ -1762,7 +1762,7 @@ class NeighborsPage:
     """The neighbours, by interface and address."""
 
     evicted: int = 0
-    """Neighbours that did not answer and made room for others that are asked for."""
+    """Neighbours that made room for others: without an answer, or known only because they spoke."""
 
     next: str | None = None
     """There are more: the `after` that asks for them."""

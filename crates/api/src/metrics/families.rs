@@ -520,7 +520,7 @@ pub const METRICS: &[Metric] = &[
         "weir_neighbors_evicted",
         "",
         &[],
-        "Neighbours that did not answer and made room for others that are asked for.",
+        "Neighbours that made room for others: without an answer, or known only because they spoke.",
         |all, out| {
             out.put([], all.neighbors.evicted);
         },

@@ -12,7 +12,7 @@ use super::{Cell, Column, Screen, Style, Table, units};
 pub(crate) fn neighbors(reply: &Neighbors, screen: &Screen) -> String {
     let mut crowd = String::new();
     if reply.evicted + reply.refused > 0 {
-        let _ = writeln!(crowd, "{} made room unanswered, {} refused", reply.evicted, reply.refused);
+        let _ = writeln!(crowd, "{} made room for others, {} refused", reply.evicted, reply.refused);
     }
     if reply.neighbors.is_empty() {
         return format!("no neighbors\n{crowd}");

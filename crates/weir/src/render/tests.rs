@@ -532,7 +532,7 @@ wan        192.0.2.9  -    incomplete  0.5 s
     let mut all = Neighbors { neighbors: vec![neighbor], ..Neighbors::default() };
     assert_eq!(super::forwarding::neighbors(&all, &PIPE), expected);
     (all.evicted, all.refused) = (7, 1);
-    assert_eq!(super::forwarding::neighbors(&all, &PIPE), format!("{expected}7 made room unanswered, 1 refused\n"));
+    assert_eq!(super::forwarding::neighbors(&all, &PIPE), format!("{expected}7 made room for others, 1 refused\n"));
 }
 
 #[test]
