@@ -248,6 +248,9 @@ pub struct AdjacencyReply {
     /// The neighbour that they are handed to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
+    /// The number of the table that they are looked up in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<u32>,
     /// Its MAC address, once known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,

@@ -122,12 +122,18 @@ impl Control {
             state: self.state_of(adjacency),
             interface: self.name_of(adjacency.interface).filter(|_| on_interface).map(str::to_owned),
             address: Some(adjacency.address).filter(|_| matches!(kind, AdjacencyKind::Neighbor | AdjacencyKind::Labelled)),
+            table: (kind == AdjacencyKind::Lookup).then(|| self.number_of_table(adjacency.interface)),
             mac: adjacency.end().rewrite().map(|mac| MacAddr(mac).to_string()),
             source_mac: sends.then(|| MacAddr(adjacency.source_mac()).to_string()),
             mtu: sends.then_some(adjacency.mtu),
             labels: entries.iter().map(|entry| entry >> LABEL_SHIFT).collect(),
             groups: self.nexthops.groups_over(number) as u32,
         }
+    }
+
+    /// The number of a table in the configuration, from its place.
+    pub(crate) fn number_of_table(&self, place: u32) -> u32 {
+        self.routing.get(place as usize).and_then(Option::as_ref).map_or(0, |table| table.number)
     }
 
     /// What becomes of packets that take a path to an adjacency.

@@ -89,10 +89,7 @@ impl Control {
         let (ends, buckets) = (self.nexthops.ends(entry.group()), self.nexthops.buckets(entry.group()));
         let share = |end: u32| buckets.iter().filter(|&&bucket| bucket == end).count() as u32;
         let end = |path: &weir_fib::Path| self.nexthops.adjacency(path.adjacency).filter(|end| end.kind == AdjacencyKind::Lookup);
-        let lookup = paths.iter().find_map(end).map(|end| {
-            let table = self.routing.get(end.interface as usize).and_then(Option::as_ref);
-            table.map_or(0, |table| table.number)
-        });
+        let lookup = paths.iter().find_map(end).map(|end| self.number_of_table(end.interface));
         let leaves = paths.iter().zip(ends).filter(|(path, _)| end(path).is_none());
         LabelReply {
             label,

@@ -134,3 +134,17 @@ fn a_resilient_group_keeps_its_shares_when_next_hops_come_and_go() {
     }
     router.stop();
 }
+
+/// The end of a label that leads to a table tells its number, not its place.
+#[test]
+fn where_a_label_is_looked_up_is_told() {
+    let router = Router::start(
+        &config("  - { prefix: 10.0.0.0/8, via: blackhole }\nmpls: { labels: [ { label: 100, lookup: red } ] }"),
+        &Options::default(),
+    )
+    .unwrap();
+    let all = router.adjacencies_where(&weir_api::AdjacencyQuery { interface: None, after: None, most: 100 }).unwrap().adjacencies;
+    let tables: Vec<_> = all.iter().filter(|it| it.kind == weir_api::AdjacencyKind::Lookup).map(|it| (it.table, &it.interface)).collect();
+    assert_eq!(tables, [(Some(10), &None)]);
+    assert!(all.iter().all(|it| it.kind == weir_api::AdjacencyKind::Lookup || it.table.is_none()));
+}

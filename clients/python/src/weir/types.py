@@ -450,6 +450,9 @@ class AdjacencyReply:
     source_mac: str | None = None
     """The MAC address that they are sent from."""
 
+    table: int | None = None
+    """The number of the table that they are looked up in."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiError:

@@ -329,6 +329,7 @@ impl Router for TestRouter {
             state: if interface.is_some() { Adjacency::Complete } else { Adjacency::Drop },
             interface: interface.map(str::to_owned),
             address: interface.and_then(|_| "192.0.2.9".parse().ok()),
+            table: None,
             mac: interface.map(|_| "02:00:00:00:00:09".to_owned()),
             source_mac: interface.map(|_| "02:00:00:00:00:01".to_owned()),
             mtu: interface.map(|_| 1500),

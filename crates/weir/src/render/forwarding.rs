@@ -219,10 +219,15 @@ pub(crate) fn adjacencies(reply: &Adjacencies, screen: &Screen) -> String {
     ]);
     for it in &reply.adjacencies {
         let labels: String = it.labels.iter().map(|label| format!(" label {label}")).collect();
+        let end = match (it.address, it.table) {
+            (Some(address), _) => address.to_string(),
+            (None, Some(table)) => format!("table {table}"),
+            (None, None) => "-".to_owned(),
+        };
         table.row([
             Cell::from(it.number),
             it.kind.into(),
-            (it.address.map_or_else(|| "-".to_owned(), |address| address.to_string()) + &labels).into(),
+            (end + &labels).into(),
             it.interface.as_deref().unwrap_or("-").into(),
             it.mac.as_deref().unwrap_or("-").into(),
             Cell::maybe(it.mtu),

@@ -698,3 +698,23 @@ fn a_label_is_shown_down_to_the_wire() {
     let none = weir_api::MplsFib { labels: vec![] };
     assert_eq!(super::forwarding::label_chain(&none, &PIPE), "no labels\n");
 }
+
+#[test]
+fn where_adjacencies_lead_is_shown() {
+    let of = |text: &str| serde_json::from_str::<weir_api::AdjacencyReply>(text).unwrap();
+    let adjacencies = vec![
+        of(
+            r#"{"number": 9, "kind": "labelled", "state": "complete", "interface": "xe0", "address": "10.0.0.2", "mac": "02:00:00:00:00:02",
+            "mtu": 1496, "labels": [300], "groups": 2}"#,
+        ),
+        of(r#"{"number": 12, "kind": "lookup", "state": "local", "table": 10, "groups": 1}"#),
+        of(r#"{"number": 13, "kind": "pseudowire", "state": "local", "interface": "pw0", "groups": 1}"#),
+    ];
+    let expected = "\
+Number  Kind        Address             Interface  MAC                 MTU  Groups  State
+     9  labelled    10.0.0.2 label 300  xe0        02:00:00:00:00:02  1496       2  complete
+    12  lookup      table 10            -          -                             1  local
+    13  pseudowire  -                   pw0        -                             1  local
+";
+    assert_eq!(super::forwarding::adjacencies(&weir_api::Adjacencies { adjacencies }, &PIPE), expected);
+}
