@@ -142,53 +142,77 @@ impl<W: World> Tap<W> for DiscardTap {
 
 /// Fair shares of a limit a second between kinds of discards, a kind being a reason on an interface.
 ///
-/// Time is cut into windows. In each, a kind may take the window's part of the limit divided by the kinds that came in
-/// the window before; so one that comes alone may take nearly all of it. An eighth is kept for kinds that did not
-/// come before, one each, so that a single drop of a rare kind is told in the midst of a flood.
+/// Time is cut into windows, ten a second where the limit gives each at least ten. A window has its part of the limit and what
+/// those before it in this second left, up to some parts. In each, a kind may take that divided by the kinds that came in
+/// this second or the one before; so one that comes alone may take nearly all of it. An eighth is kept for kinds that
+/// did not come before, one each, so that a single drop of a rare kind is told in the midst of a flood.
 #[derive(Debug)]
 pub struct Shares {
-    /// By the kind's hash: the window in which it came last, and how many it took there.
-    kinds: Box<[(u64, u32)]>,
+    /// By the kind's hash.
+    kinds: Box<[Kind]>,
     window: u64,
+    second: u64,
+    /// What was taken in this window, and in the second's windows before it.
     taken: u32,
-    /// Kinds that came in this window, and in the one before.
+    spent: u32,
+    /// Kinds that came in this second, and in the one before.
     came: (u32, u32),
+}
+
+/// A kind: the window and the second in which it came last, and how many it took in that window. Seconds and windows count from
+/// 1; 0 stands for never.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kind {
+    window: u64,
+    second: u64,
+    took: u32,
 }
 
 /// Kinds told apart; beyond that some share.
 const KINDS: usize = 1024;
-/// Nanoseconds of a window, where the limit gives each at least ten; else of a long one.
-const WINDOW: u64 = 100_000_000;
-const LONG_WINDOW: u64 = 1_000_000_000;
+const SECOND: u64 = 1_000_000_000;
+/// Windows a second, where the limit gives each at least ten.
+const WINDOWS: u64 = 10;
+/// A window has so many parts at most: its own, and what was left.
+const MOST_PARTS: u64 = 4;
 
 impl Default for Shares {
     fn default() -> Shares {
-        Shares { kinds: vec![(0, 0); KINDS].into(), window: 0, taken: 0, came: (0, 1) }
+        Shares { kinds: vec![Kind::default(); KINDS].into(), window: 0, second: 0, taken: 0, spent: 0, came: (0, 1) }
     }
 }
 
 impl Shares {
     /// Whether one more of a kind is within the limit at `now`.
     pub fn takes(&mut self, reason: DropReason, interface: u32, limit: u32, now: u64) -> bool {
-        let (length, part) = if limit >= 100 { (WINDOW, limit / 10) } else { (LONG_WINDOW, limit) };
-        // 1 and more: 0 stands for never.
-        let window = now / length + 1;
-        if window != self.window {
-            let before = if window == self.window + 1 { self.came.0 } else { 1 };
-            (self.window, self.taken, self.came) = (window, 0, (0, before.max(1)));
+        let windows = if u64::from(limit) >= 10 * WINDOWS { WINDOWS } else { 1 };
+        let (window, second) = (now / (SECOND / windows) + 1, now / SECOND + 1);
+        if second != self.second {
+            let before = if second == self.second + 1 { self.came.0 } else { 1 };
+            (self.second, self.spent, self.taken, self.came) = (second, 0, 0, (0, before.max(1)));
+        } else if window != self.window {
+            self.spent += self.taken;
+            self.taken = 0;
         }
-        let kind = (interface.wrapping_mul(0x9e37_79b9) ^ (reason as u32).wrapping_mul(0x85eb_ca6b)) >> 22;
-        let Some((last, took)) = self.kinds.get_mut(kind as usize & (KINDS - 1)) else { return false };
-        if *last != window {
-            (*last, *took) = (window, 0);
+        self.window = window;
+        // Of the second, so many windows have begun.
+        let begun = (window - 1) % windows + 1;
+        let (limit, spent) = (u64::from(limit), u64::from(self.spent));
+        let part = (limit * begun / windows).saturating_sub(spent).min(MOST_PARTS * limit / windows).min(limit) as u32;
+        let place = (interface.wrapping_mul(0x9e37_79b9) ^ (reason as u32).wrapping_mul(0x85eb_ca6b)) >> 22;
+        let Some(kind) = self.kinds.get_mut(place as usize & (KINDS - 1)) else { return false };
+        if kind.second != second {
             self.came.0 += 1;
         }
+        if (kind.second, kind.window) != (second, window) {
+            *kind = Kind { window, second, took: 0 };
+        }
         let share = (part / self.came.1.max(self.came.0)).max(1);
-        let kept = if *took == 0 { 0 } else { part.div_ceil(8).min(part - part.min(1)) };
-        if self.taken + kept >= part || *took >= share {
+        let kept = if kind.took == 0 { 0 } else { part.div_ceil(8).min(part - part.min(1)) };
+        if self.taken + kept >= part || kind.took >= share {
             return false;
         }
-        *took += 1;
+        kind.took += 1;
         self.taken += 1;
         true
     }
@@ -197,8 +221,6 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SECOND: u64 = 1_000_000_000;
 
     /// `kinds` of them come evenly, `each` a millisecond, for `seconds`; how many of each are taken in the last one.
     fn run(limit: u32, kinds: &[(DropReason, u32, u32)], seconds: u64) -> Vec<u32> {
@@ -233,9 +255,27 @@ mod tests {
     }
 
     #[test]
+    fn a_flood_takes_what_others_leave_and_a_burst_finds_room() {
+        let mut shares = Shares::default();
+        let mut told = [0; 2];
+        for milli in 0..4000_u64 {
+            let now = milli * 1_000_000;
+            let mut takes = |kind: usize, reason| told[kind] += u32::from(shares.takes(reason, 1, 100, now) && milli >= 3000);
+            (0..3).for_each(|_| takes(0, DropReason::NoRoute));
+            // Five at once, three times a second.
+            if milli % 300 == 150 {
+                (0..5).for_each(|_| takes(1, DropReason::HostUnreachable));
+            }
+        }
+        assert_eq!(told[1], 15, "all of the rare kind");
+        assert!(told[0] >= 70 && told[0] + told[1] <= 100, "{told:?}");
+    }
+
+    #[test]
     fn a_clock_that_jumps_stops_nothing() {
         let mut shares = Shares::default();
         let mut takes = |now: u64| (0..1000).filter(|_| shares.takes(DropReason::NoRoute, 1, 100, now)).count();
-        assert_eq!([takes(SECOND), takes(u64::MAX), takes(0), takes(SECOND)], [8; 4]);
+        // Of ten, and of forty in a window that has others' before it, an eighth is kept.
+        assert_eq!([takes(SECOND), takes(u64::MAX), takes(0), takes(SECOND)], [8, 35, 8, 8]);
     }
 }
