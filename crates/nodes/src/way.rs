@@ -238,7 +238,8 @@ impl Tables {
     /// The next hop of a packet that is known only as it left: what it has under its labels is what was looked up, if these
     /// are the ones that its route has pushed.
     fn hop_of_leaving(&self, input: u32, left: &Side<'_>) -> Option<Hop> {
-        let here = self.interface(self.routing_interface(input)).filter(|here| here.input == Input::Routed)?;
+        // What was routed came from a bridge domain by its routed side.
+        let here = self.interface(input).filter(|here| here.input == Input::Routed)?;
         let labels = left.labels();
         let payload = left.payload().get(4 * labels.entries().len()..)?;
         let path = self.path_of_ip(here.table, payload, left.beyond > 0)?;

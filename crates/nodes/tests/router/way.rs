@@ -96,8 +96,12 @@ fn the_routed_side_of_a_bridge_domain_has_next_hops() {
     assert_eq!((came.input, came.output, next(&came)), (WEST, MEMBER, Some(address("10.0.20.2"))));
     // From station to station nothing is routed, whatever is in the frame.
     let between = build::Ends { destination_mac: their_mac(20, 2), source_mac: their_mac(20, 3), ..from_inside("10.0.2.2") };
-    let frame = build::udp4(&between, &[1; 40]);
-    assert_eq!(router.tables.way(MEMBER + 1, &frame, Some((MEMBER, &frame))).hop, None);
+    for destination in ["10.0.2.2", "10.0.20.77"] {
+        let frame = build::udp4(&build::Ends { destination: ip(destination), ..between }, &[1; 40]);
+        for start in [&frame[..], &[]] {
+            assert_eq!(router.tables.way(MEMBER + 1, start, Some((MEMBER, &frame))).hop, None, "{destination}");
+        }
+    }
 }
 
 #[test]
