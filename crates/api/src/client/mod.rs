@@ -228,7 +228,11 @@ impl Client {
     /// See [`ClientError`].
     pub fn neighbors(&self, interface: Option<&str>) -> Result<Neighbors, ClientError> {
         let mut all = Neighbors::default();
-        self.pages::<Neighbors>("/v1/neighbors", &[("interface", interface)], |mut part| all.neighbors.append(&mut part.neighbors))?;
+        self.pages::<Neighbors>("/v1/neighbors", &[("interface", interface)], |mut part| {
+            all.neighbors.append(&mut part.neighbors);
+            // Each page has the sums of all.
+            (all.refused, all.evicted) = (part.refused, part.evicted);
+        })?;
         Ok(all)
     }
 

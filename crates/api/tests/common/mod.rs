@@ -307,7 +307,7 @@ impl Router for TestRouter {
         };
         if let Mood::Large(count) = self.mood {
             let other = |number: u32| Neighbor { address: std::net::Ipv4Addr::from(number).into(), ..neighbor.clone() };
-            return Ok(Neighbors { neighbors: (0..count).rev().map(other).collect(), ..Neighbors::default() });
+            return Ok(Neighbors { neighbors: (0..count).rev().map(other).collect(), refused: 1, evicted: 7 });
         }
         Ok(Neighbors { neighbors: vec![neighbor], ..Neighbors::default() })
     }
