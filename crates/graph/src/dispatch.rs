@@ -16,7 +16,7 @@ use weir_ring::spsc::Producer;
 use crate::counters::{DropMap, WorkerCounters};
 use crate::hold::{HoldKey, HoldLimits, Holds};
 use crate::node::{Cx, Node, NodeSpec, Scratch, World};
-use crate::tap::{Fate, Gate, Marks, Point, Tap, Whither};
+use crate::tap::{Fate, Gate, Point, Whither};
 use crate::trace::{TraceRequest, Tracer};
 use crate::verdict::{Outcome, Verdict, VerdictKind};
 use crate::{DropReason, Next};
@@ -103,14 +103,7 @@ pub struct Graph<W: World> {
     map: Arc<DropMap>,
     /// One a tap; here and not elsewhere, since every vector passes some.
     gates: [Gate; MOST_TAPS],
-    taps: Vec<Box<dyn Tap<W>>>,
-    marks: Marks,
-    /// The tap that marks, and is told what became of marked packets.
-    marker: Option<usize>,
-    /// The bit of the tap that follows packets; 0 without one.
-    follower: u32,
-    /// Not 0 while it wants to be told where packets go.
-    following: u32,
+    taps: looks::Taps<W>,
     tracer: Tracer,
     worker: usize,
 }
@@ -327,7 +320,7 @@ impl<W: World> Graph<W> {
                     if packet.flags().any(Flags::MARKED) {
                         self.conclude(&mut packet, Fate::Kept);
                     }
-                    if self.following != 0 {
+                    if self.taps.following != 0 {
                         self.tell_follower(Whither::Kept, std::slice::from_ref(&packet));
                     }
                     env.cache.free(packet);
@@ -452,9 +445,14 @@ impl<W: World> Graph<W> {
         let again = packet.flags().any(Flags::HELD);
         let next = self.next(node, next) as u16;
         if packet.flags().any(Flags::MARKED) {
-            self.part(std::slice::from_mut(&mut packet));
+            // What became this router's answer ended here.
+            if packet.flags().any(Flags::ORIGINATED) {
+                self.conclude(&mut packet, Fate::Kept);
+            } else {
+                self.part(std::slice::from_mut(&mut packet));
+            }
         }
-        if self.following != 0 {
+        if self.taps.following != 0 {
             self.tell_follower(Whither::Held, std::slice::from_ref(&packet));
         }
         match self.holds.keep(key, node as u16, next, env.now, packet) {
@@ -542,7 +540,7 @@ impl<W: World> Graph<W> {
         if packet.flags().any(Flags::MARKED) {
             self.conclude(&mut packet, Fate::Dropped { node: node as u16, reason });
         }
-        if self.following != 0 {
+        if self.taps.following != 0 {
             self.tell_follower(Whither::Dropped(reason), std::slice::from_ref(&packet));
         }
         let taps = env.world.drop_taps();
@@ -550,7 +548,7 @@ impl<W: World> Graph<W> {
             let point = Point::Drop { node: node as u16, reason };
             let crowd = looks::Crowd { inner: false, packets: std::slice::from_ref(&packet) };
             self.let_look(env, taps, point, packet.interface(), crowd);
-            self.marks.places.clear();
+            self.forget_marks();
         }
         env.cache.free(packet);
     }

@@ -40,10 +40,8 @@ pub struct Look<'a, W: World> {
     /// Whether no port feeds that interface: its packets came in by another one, where taps may have seen them, too, or
     /// leave by another.
     pub inner: bool,
-    /// Packets that went by the tap on this interface since the start, this vector's included.
-    pub seen: u64,
-    /// What is left of the packets that the tap allowed to go by unseen.
-    pub unused: u64,
+    /// What is left of the packets that the tap allowed to go by unseen on this interface: less than this vector has.
+    pub left: u64,
 }
 
 /// What became of a marked packet.
@@ -86,47 +84,8 @@ pub enum Whither {
 pub struct Gate {
     /// Packets that may still go by, of the interfaces with the lowest numbers.
     near: [u64; NEAR],
-    near_asked: [Asked; NEAR],
     /// The same of all others.
-    far: Vec<(u64, Asked)>,
-}
-
-/// What the tap said of an interface when it was asked last.
-#[derive(Clone, Copy, Debug, Default)]
-struct Asked {
-    /// How many may go by.
-    allowed: u64,
-    /// Packets that had come by then, and those that were shown since.
-    before: u64,
-}
-
-impl Asked {
-    /// Packets that came, when so many may still go by.
-    fn seen(self, left: u64) -> u64 {
-        self.before.wrapping_add(self.allowed - left)
-    }
-
-    /// After a look: as the tap said, or says when it is asked.
-    #[inline(always)]
-    fn settle<W: World>(&mut self, left: &mut u64, tap: &mut dyn Tap<W>, marks: &mut Marks, interface: u32) {
-        match marks.allowed.take() {
-            Some(allowed) => self.allow(left, allowed),
-            None => self.again(left, tap, interface),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn again<W: World>(&mut self, left: &mut u64, tap: &mut dyn Tap<W>, interface: u32) {
-        let allowed = tap.allow(interface, *left);
-        self.allow(left, allowed);
-    }
-
-    #[inline(always)]
-    fn allow(&mut self, left: &mut u64, allowed: u64) {
-        self.before = self.seen(*left);
-        (*left, self.allowed) = (allowed, allowed);
-    }
+    far: Vec<u64>,
 }
 
 /// Interfaces that lie in the gate itself.
@@ -137,7 +96,7 @@ const USUAL_INTERFACES: usize = 1024;
 impl Default for Gate {
     /// Nothing may go by yet.
     fn default() -> Gate {
-        Gate { near: [0; NEAR], near_asked: [Asked::default(); NEAR], far: vec![<(u64, Asked)>::default(); USUAL_INTERFACES] }
+        Gate { near: [0; NEAR], far: vec![0; USUAL_INTERFACES] }
     }
 }
 
@@ -146,120 +105,96 @@ impl Gate {
     #[inline(always)]
     #[must_use]
     pub fn goes_by(&mut self, interface: u32, count: usize) -> bool {
-        let left = self.near.get_mut(interface as usize);
-        let rest = left.as_ref().and_then(|left| left.checked_sub(count as u64));
-        left.zip(rest).map(|(left, rest)| *left = rest).is_some()
+        self.near.get_mut(interface as usize).is_some_and(|left| Gate::take(left, count))
     }
 
-    /// A vector comes: whether the tap has to see it.
+    /// What may still go by of an interface, when a vector comes that the tap has to see; `None` when it need not, and is taken off.
     #[inline(always)]
     #[must_use]
-    pub fn is_due(&mut self, interface: u32, count: usize) -> bool {
-        let (left, asked) = self.lane(interface);
-        Gate::take(left, asked, count)
+    pub fn due(&mut self, interface: u32, count: usize) -> Option<&mut u64> {
+        let left = self.left(interface);
+        if Gate::take(left, count) { None } else { Some(left) }
     }
 
-    /// Takes a vector off what may go by, or counts it as one that is seen; returns which.
+    /// Takes a vector off what may go by, if it fits in; returns whether it does.
     #[inline(always)]
-    fn take(left: &mut u64, asked: &mut Asked, count: usize) -> bool {
-        match left.checked_sub(count as u64) {
-            Some(rest) => {
-                *left = rest;
-                false
-            }
-            None => {
-                asked.before += count as u64;
-                true
-            }
-        }
+    fn take(left: &mut u64, count: usize) -> bool {
+        let rest = left.checked_sub(count as u64);
+        rest.map(|rest| *left = rest).is_some()
     }
 
     #[inline(always)]
-    fn lane(&mut self, interface: u32) -> (&mut u64, &mut Asked) {
+    fn left(&mut self, interface: u32) -> &mut u64 {
         let place = interface as usize;
-        if place < NEAR { (&mut self.near[place], &mut self.near_asked[place]) } else { self.far_lane(place - NEAR) }
+        if place < NEAR { &mut self.near[place] } else { self.far_left(place - NEAR) }
     }
 
     #[inline(never)]
-    fn far_lane(&mut self, place: usize) -> (&mut u64, &mut Asked) {
+    fn far_left(&mut self, place: usize) -> &mut u64 {
         if place >= self.far.len() {
-            self.grow(place);
+            // Doubled, so that it is asked for rarely.
+            self.far.resize((place + 1).next_power_of_two(), 0);
         }
-        let (left, asked) = &mut self.far[place];
-        (left, asked)
+        &mut self.far[place]
     }
 
-    #[cold]
-    fn grow(&mut self, place: usize) {
-        // Doubled, so that it is asked for rarely.
-        self.far.resize((place + 1).next_power_of_two(), Default::default());
-    }
-
-    /// What [`Look::seen`] and [`Look::unused`] tell.
-    #[must_use]
-    pub fn state(&mut self, interface: u32) -> (u64, u64) {
-        let (left, asked) = self.lane(interface);
-        (asked.seen(*left), *left)
-    }
-
-    /// Lets a tap look if it has to, and takes note of how many may go by on the interface from now on. Returns whether it looked.
-    #[inline(always)]
-    pub(crate) fn show<'a, W: World>(
-        &mut self,
-        tap: &mut dyn Tap<W>,
-        marks: &mut Marks,
-        interface: u32,
-        look: impl FnOnce(u64, u64) -> Look<'a, W>,
-        packets: &[Pkt],
-    ) -> bool {
-        let (left, asked) = self.lane(interface);
-        let due = Gate::take(left, asked, packets.len());
-        if due {
-            tap.look(&look(asked.seen(*left), *left), packets, marks);
-            asked.settle(left, tap, marks, interface);
-        }
-        due
-    }
-
-    /// After a look by whoever runs a tap without a graph: how many may go by from now on.
-    pub fn settle<W: World>(&mut self, tap: &mut dyn Tap<W>, marks: &mut Marks, interface: u32) {
-        let (left, asked) = self.lane(interface);
-        asked.settle(left, tap, marks, interface);
-    }
-
-    /// Asks it for every interface on which something came.
+    /// Asks the tap anew for every interface.
     pub fn ask_all<W: World>(&mut self, tap: &mut dyn Tap<W>) {
-        let near = self.near.iter_mut().zip(&mut self.near_asked);
-        let far = self.far.iter_mut().map(|(left, asked)| (left, asked));
-        for (interface, (left, asked)) in near.chain(far).enumerate().filter(|(_, (left, asked))| asked.seen(**left) > 0) {
-            asked.again(left, tap, interface as u32);
+        for (left, interface) in self.near.iter_mut().chain(&mut self.far).zip(0..) {
+            *left = tap.allow(interface, *left);
         }
     }
 }
 
 /// What a tap asks for when it looks.
-#[derive(Debug, Default)]
-#[repr(C, align(64))]
+#[derive(Debug)]
 pub struct Marks {
-    /// Places in the vector.
-    pub(crate) places: Vec<u16>,
-    allowed: Option<u64>,
+    /// A place in the vector, or none. Mostly there is one at most: it lies here, where no line but this one need be fetched.
+    first: u16,
+    more: Vec<u16>,
+}
+
+/// No place.
+const NOWHERE: u16 = u16::MAX;
+
+impl Default for Marks {
+    fn default() -> Marks {
+        Marks { first: NOWHERE, more: Vec::new() }
+    }
 }
 
 impl Marks {
     /// Asks for packet `place` of the vector to be marked.
+    #[inline(always)]
     pub fn mark(&mut self, place: usize) {
-        self.places.push(place as u16);
+        match self.first {
+            NOWHERE => self.first = place as u16,
+            _ => self.mark_more(place as u16),
+        }
     }
 
-    /// So many may go by on this interface before the next look, which spares the question ([`Tap::allow`]).
-    pub fn let_by(&mut self, packets: u64) {
-        self.allowed = Some(packets);
+    #[inline(never)]
+    fn mark_more(&mut self, place: u16) {
+        self.more.push(place);
     }
 
-    /// Takes out what was asked for.
-    pub fn drain(&mut self) -> impl Iterator<Item = usize> {
-        self.places.drain(..).map(usize::from)
+    /// Whether any are left.
+    #[inline(always)]
+    #[must_use]
+    pub fn are_any(&self) -> bool {
+        self.first != NOWHERE
+    }
+
+    /// Takes out one that was asked for.
+    #[inline(always)]
+    pub fn take(&mut self) -> Option<usize> {
+        let place = if self.more.is_empty() { std::mem::replace(&mut self.first, NOWHERE) } else { self.take_more() };
+        if place == NOWHERE { None } else { Some(place.into()) }
+    }
+
+    #[inline(never)]
+    fn take_more(&mut self) -> u16 {
+        self.more.pop().unwrap_or(NOWHERE)
     }
 }
 
@@ -268,19 +203,19 @@ pub trait Tap<W: World>: Send {
     /// The tap's name, for `show`.
     fn name(&self) -> &'static str;
 
-    /// Looks at a vector.
-    fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks);
+    /// Looks at a vector. Returns how many packets of the interface may go by before it wants to see a vector again: those that
+    /// fit into it are not shown, so that a tap which is not due costs no call.
+    fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) -> u64;
 
     /// Whether it asks for marks and wants to know what becomes of marked packets; one tap of a graph may.
     fn marks(&self) -> bool {
         false
     }
 
-    /// How many packets of an interface may go by before it wants to see a vector again; asked after each look that did not
-    /// say so itself ([`Marks::let_by`]), with what is left of the last answer. Vectors that fit into it are counted
-    /// ([`Look::seen`], [`Look::unused`]) and not shown: a tap that is not due costs no call.
-    fn allow(&mut self, _interface: u32, _unused: u64) -> u64 {
-        0
+    /// How many packets of an interface may go by from now on, when it wanted to be asked anew ([`Tap::tick`]); with what is left of
+    /// the last answer, of interfaces that it has not seen as well.
+    fn allow(&mut self, _interface: u32, left: u64) -> u64 {
+        left
     }
 
     /// What became of a marked packet, maybe one that the tap of another worker marked: told once, where its fate is

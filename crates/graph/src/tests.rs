@@ -75,6 +75,10 @@ impl Node<Toy> for Decider {
                     Verdict::OUT
                 }
                 Some(22) => cx.replicate([(Verdict::OUT, VIRTUAL), (Verdict::OUT, GUARDED)]),
+                Some(23) => {
+                    packet.set_flags(Flags::ORIGINATED);
+                    cx.hold(KEY, Next(0))
+                }
                 Some(_) => Verdict::CONSUME,
             };
         }
@@ -121,11 +125,12 @@ impl Tap<Toy> for Marker {
     fn name(&self) -> &'static str {
         "marker"
     }
-    fn look(&mut self, look: &Look<'_, Toy>, packets: &[Pkt], marks: &mut Marks) {
+    fn look(&mut self, look: &Look<'_, Toy>, packets: &[Pkt], marks: &mut Marks) -> u64 {
         self.0.lock().unwrap().push((look.point, packets.len()));
         if look.point == Point::Rx {
             marks.mark(0);
         }
+        0
     }
 }
 
@@ -374,44 +379,38 @@ fn every_reason_has_a_name_and_a_sentence_of_its_own() {
 /// Allows 100 packets at a time to go by, and notes what it was shown.
 struct Patient(Arc<Mutex<Vec<Shown>>>);
 
-/// Interface, packets, seen, unused.
-type Shown = (u32, usize, u64, u64);
+/// Interface, packets, how many might still have gone by.
+type Shown = (u32, usize, u64);
 
 impl Tap<Toy> for Patient {
     fn name(&self) -> &'static str {
         "patient"
     }
-    fn look(&mut self, look: &Look<'_, Toy>, packets: &[Pkt], _: &mut Marks) {
-        self.0.lock().unwrap().push((look.interface, packets.len(), look.seen, look.unused));
-    }
-    fn allow(&mut self, _interface: u32, _unused: u64) -> u64 {
+    fn look(&mut self, look: &Look<'_, Toy>, packets: &[Pkt], _: &mut Marks) -> u64 {
+        self.0.lock().unwrap().push((look.interface, packets.len(), look.left));
         100
+    }
+    fn allow(&mut self, interface: u32, left: u64) -> u64 {
+        if interface == 4 { 7 } else { left }
     }
 }
 
 #[test]
 fn a_tap_is_not_shown_what_it_lets_by() {
-    let shown = Arc::new(Mutex::new(Vec::new()));
     let mut gate = Gate::default();
-    let mut tap = Patient(shown.clone());
-    let mut come = |interface: u32, count: usize| {
-        let due = gate.is_due(interface, count);
-        if due {
-            gate.settle::<Toy>(&mut tap, &mut Marks::default(), interface);
-        }
-        (due, gate.state(interface))
-    };
-    assert_eq!(come(1, 3), (true, (3, 100)));
-    assert_eq!(come(1, 60), (false, (63, 40)));
-    assert_eq!(come(5000, 40), (true, (40, 100)));
-    assert_eq!(come(2, 0), (false, (0, 0)), "nothing is not too much");
-    assert_eq!(come(1, 41), (true, (104, 100)));
+    let mut come = |interface: u32, count: usize| gate.due(interface, count).map(|left| std::mem::replace(left, 100));
+    assert_eq!(come(1, 3), Some(0));
+    assert_eq!(come(1, 60), None);
+    assert_eq!(come(5000, 40), Some(0));
+    assert_eq!(come(2, 0), None, "nothing is not too much");
+    assert_eq!(come(1, 41), Some(40));
 
+    let shown = Arc::new(Mutex::new(Vec::new()));
     let mut bench = Bench::with_tap(1, Box::new(Patient(shown.clone())));
     bench.run(0, &[0, 0]);
     bench.run(0, &[0; 99]);
     bench.run(0, &[0, 0]);
-    assert_eq!(*shown.lock().unwrap(), [(1, 2, 2, 0), (1, 2, 103, 1)]);
+    assert_eq!(*shown.lock().unwrap(), [(1, 2, 0), (1, 2, 1)]);
 }
 
 /// Marks every packet with its place, and notes what became of them.
@@ -437,11 +436,12 @@ impl Tap<Toy> for Follower {
     fn name(&self) -> &'static str {
         "follower"
     }
-    fn look(&mut self, look: &Look<'_, Toy>, packets: &[Pkt], marks: &mut Marks) {
+    fn look(&mut self, look: &Look<'_, Toy>, packets: &[Pkt], marks: &mut Marks) -> u64 {
         if look.point == Point::Rx {
             (0..packets.len()).for_each(|place| marks.mark(place));
             self.places = packets.iter().zip(0..).map(|(packet, place)| (packet.identity(), place)).collect();
         }
+        0
     }
     fn marks(&self) -> bool {
         true
@@ -489,6 +489,18 @@ fn what_becomes_of_a_marked_packet_is_told_once() {
     assert_eq!(follower.take(), [(103, Fate::Dropped { node: 0, reason: DropReason::HostUnreachable })]);
 }
 
+/// What became this router's answer went nowhere else, however long the answer waits.
+#[test]
+fn an_answer_that_waits_was_kept() {
+    let follower = Follower::default();
+    let mut bench = Bench::with_tap(1, Box::new(follower.clone()));
+    bench.run(0, &[23]);
+    assert_eq!((follower.take(), bench.graph.held()), (vec![(0, Fate::Kept)], 1));
+    bench.graph.release(KEY);
+    bench.run(0, &[]);
+    assert_eq!(follower.take(), []);
+}
+
 #[test]
 fn what_a_driver_does_not_take_has_not_left() {
     let follower = Follower::default();
@@ -503,30 +515,39 @@ fn what_a_driver_does_not_take_has_not_left() {
 }
 
 #[test]
-fn what_goes_by_unseen_is_counted_as_well() {
+fn only_the_lowest_interfaces_go_by_in_passing() {
     let mut gate = Gate::default();
-    let mut tap = Patient(Arc::default());
     for interface in [1, 9] {
-        assert!(!gate.goes_by(interface, 1) && gate.is_due(interface, 1));
-        gate.settle::<Toy>(&mut tap, &mut Marks::default(), interface);
+        assert!(!gate.goes_by(interface, 1));
+        *gate.due(interface, 1).unwrap() = 100;
     }
     assert!(gate.goes_by(1, 70), "as many as can");
-    assert_eq!(gate.state(1), (71, 30));
     assert!(!gate.goes_by(1, 31), "one more than can");
-    assert_eq!(gate.state(1), (71, 30));
+    assert_eq!(gate.due(1, 31), Some(&mut 30), "and nothing was done");
     assert!(!gate.goes_by(9, 1), "it has no place in the line that every vector passes");
-    assert!(!gate.is_due(9, 1));
+    assert_eq!(gate.due(9, 1), None);
 }
 
 #[test]
 fn each_interface_has_an_allowance_of_its_own() {
     let mut gate = Gate::default();
-    let mut tap = Patient(Arc::default());
     for interface in [1, 2, 3, 4, 70_000] {
-        assert!(gate.is_due(interface, 1));
-        gate.settle::<Toy>(&mut tap, &mut Marks::default(), interface);
+        *gate.due(interface, 1).unwrap() = 100;
     }
-    assert!(!gate.is_due(2, 100) && gate.is_due(2, 1) && !gate.is_due(4, 99) && !gate.is_due(70_000, 100));
-    gate.ask_all::<Toy>(&mut tap);
-    assert_eq!([1, 2, 4, 5, 70_000].map(|interface| gate.state(interface)), [(1, 100), (102, 100), (100, 100), (0, 0), (101, 100)]);
+    assert!(gate.due(2, 100).is_none() && gate.due(2, 1).is_some() && gate.due(4, 90).is_none() && gate.due(70_000, 100).is_none());
+    gate.ask_all::<Toy>(&mut Patient(Arc::default()));
+    let mut left = |interface| gate.due(interface, 101).copied();
+    assert_eq!([1, 2, 4, 5, 70_000].map(&mut left), [Some(100), Some(0), Some(7), Some(0), Some(0)]);
+}
+
+#[test]
+fn each_place_that_was_marked_is_taken_once() {
+    let mut marks = Marks::default();
+    for round in 0..2 {
+        assert_eq!(marks.take(), None, "{round}");
+        (0..300).for_each(|place| marks.mark(place));
+        let mut places: Vec<usize> = std::iter::from_fn(|| marks.take()).collect();
+        places.sort_unstable();
+        assert_eq!(places, (0..300).collect::<Vec<_>>(), "{round}");
+    }
 }

@@ -299,14 +299,14 @@ pub mod slots {
         pub fn push_with(&mut self, fill: impl FnOnce(&mut T)) -> bool {
             let written = self.stage_with(fill);
             if written {
-                self.publish(self.staged());
+                self.publish_all();
             }
             written
         }
 
         /// Lets `fill` write the next slot, which holds an old value, and keeps it from the reader. `false` when the
         /// ring is full; then `fill` is not called.
-        #[inline]
+        #[inline(always)]
         pub fn stage_with(&mut self, fill: impl FnOnce(&mut T)) -> bool {
             if self.room(1) == 0 {
                 return false;
@@ -325,22 +325,45 @@ pub mod slots {
             self.next.wrapping_sub(self.staged)
         }
 
-        /// Lets `change` see the staged slot `place`, counted from the oldest; `None` when there is none.
+        /// The number of the slot that is filled next. Slots are numbered in the order in which they are filled, from 0 on; numbers wrap.
         #[inline]
-        pub fn change_staged<R>(&mut self, place: usize, change: impl FnOnce(&mut T) -> R) -> Option<R> {
-            if place >= self.staged() {
+        #[must_use]
+        pub fn next(&self) -> usize {
+            self.next
+        }
+
+        /// The number of the oldest slot that is not published.
+        #[inline]
+        #[must_use]
+        pub fn oldest(&self) -> usize {
+            self.staged
+        }
+
+        /// Lets `change` see a staged slot, by its number; `None` when it is published, or not filled.
+        #[inline(always)]
+        pub fn change_staged<R>(&mut self, number: usize, change: impl FnOnce(&mut T) -> R) -> Option<R> {
+            if number.wrapping_sub(self.staged) >= self.staged() {
                 return None;
             }
-            let place = self.staged.wrapping_add(place) & (self.slots.len() - 1);
+            let place = number & (self.slots.len() - 1);
             // SAFETY: the slot lies between what is published and what is filled next: the reader does not touch it.
             Some(self.slots[place].with_mut(|slot| change(unsafe { &mut *slot })))
         }
 
-        /// Lets the reader see the `count` oldest of the staged slots.
+        /// Lets the reader see all slots that are staged.
         #[inline]
-        pub fn publish(&mut self, count: usize) {
-            self.staged = self.staged.wrapping_add(count.min(self.staged()));
+        pub fn publish_all(&mut self) {
+            self.staged = self.next;
             self.shared.tail.0.store(self.staged, Ordering::Release);
+        }
+
+        /// Lets the reader see all slots before the one of this number, and none that is not staged.
+        #[inline]
+        pub fn publish_before(&mut self, number: usize) {
+            if number.wrapping_sub(self.staged) <= self.staged() {
+                self.staged = number;
+                self.shared.tail.0.store(number, Ordering::Release);
+            }
         }
 
         /// How many values fit right now, at least: only the reader changes it meanwhile, to more. Asks for
@@ -348,11 +371,15 @@ pub mod slots {
         #[inline]
         #[must_use]
         pub fn room(&mut self, wanted: usize) -> usize {
-            let capacity = self.slots.len();
-            if capacity - self.next.wrapping_sub(self.head) < wanted {
-                self.head = self.shared.head.0.load(Ordering::Acquire);
-            }
-            capacity - self.next.wrapping_sub(self.head)
+            let room = self.slots.len() - self.next.wrapping_sub(self.head);
+            if room < wanted { self.ask_for_room() } else { room }
+        }
+
+        #[cold]
+        #[inline(never)]
+        fn ask_for_room(&mut self) -> usize {
+            self.head = self.shared.head.0.load(Ordering::Acquire);
+            self.slots.len() - self.next.wrapping_sub(self.head)
         }
 
         /// Where the slot lies that is `ahead` places behind the next one: for asking the cache for it early,
@@ -507,14 +534,17 @@ mod tests {
         assert!(reader.pop_with(|_| ()).is_none());
         assert_eq!(writer.change_staged(1, |slot| std::mem::replace(slot, 20)), Some(2));
         assert_eq!(writer.change_staged(3, |_| ()), None, "not filled");
-        writer.publish(2);
+        writer.publish_before(2);
+        assert_eq!((writer.change_staged(1, |_| ()), writer.oldest(), writer.next()), (None, 2, 3), "published");
+        writer.publish_before(1);
+        writer.publish_before(4);
         assert_eq!(
             (reader.pop_with(|slot| *slot), reader.pop_with(|slot| *slot), reader.pop_with(|slot| *slot)),
             (Some(1), Some(20), None)
         );
-        assert_eq!(writer.change_staged(0, |slot| *slot), Some(3));
+        assert_eq!(writer.change_staged(2, |slot| *slot), Some(3));
         assert!((4..=6).all(|n| writer.stage_with(|slot| *slot = n)) && !writer.stage_with(|_| unreachable!()));
-        writer.publish(9);
+        writer.publish_before(6);
         let mut seen = Vec::new();
         while reader.pop_with(|slot| seen.push(*slot)).is_some() {}
         assert_eq!((seen, writer.staged()), (vec![3, 4, 5, 6], 0));
@@ -568,9 +598,9 @@ mod models {
                 assert!(writer.stage_with(|slot| *slot = 1));
                 assert!(writer.stage_with(|slot| *slot = 2));
                 writer.change_staged(0, |slot| *slot += 10);
-                writer.publish(1);
-                writer.change_staged(0, |slot| *slot += 10);
-                writer.publish(1);
+                writer.publish_before(1);
+                writer.change_staged(1, |slot| *slot += 10);
+                writer.publish_all();
             });
             for expected in [11, 12] {
                 while reader.pop_with(|slot| assert_eq!(*slot, expected)).is_none() {

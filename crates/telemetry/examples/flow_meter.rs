@@ -72,7 +72,7 @@ fn main() {
         let mut sums = [0; 3];
         for packets in all.iter().cycle().take(TURNS) {
             now += 10_000;
-            let look = Look { world: &Plain, worker: 0, now, point: Point::Rx, interface: 1, inner: false, seen: 0, unused: 0 };
+            let look = Look { world: &Plain, worker: 0, now, point: Point::Rx, interface: 1, inner: false, left: 0 };
             let moments = [weir_cpu::tsc(), (meter.look(&look, packets, &mut Marks::default()), weir_cpu::tsc()).1, {
                 Tap::<Plain>::goes(&mut meter, Whither::Out(7), packets);
                 weir_cpu::tsc()

@@ -275,7 +275,7 @@ impl<W: World> Tap<W> for CaptureTap {
         "pcap"
     }
 
-    fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], _marks: &mut Marks) {
+    fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], _marks: &mut Marks) -> u64 {
         if !self.changes.is_empty() {
             self.change();
         }
@@ -284,6 +284,7 @@ impl<W: World> Tap<W> for CaptureTap {
                 packets.iter().for_each(|packet| capturing.record(look.interface, look.now, seen, packet));
             }
         }
+        0
     }
 
     fn tick(&mut self, _now: u64) -> bool {

@@ -118,12 +118,12 @@ impl<W: World> Tap<W> for DiscardTap {
         "sflow-discards"
     }
 
-    fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], _marks: &mut Marks) {
-        let Point::Drop { node, reason } = look.point else { return };
+    fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], _marks: &mut Marks) -> u64 {
+        let Point::Drop { node, reason } = look.point else { return 0 };
         let (limit, keep) = (self.settings.limit(), self.settings.header.load(Ordering::Relaxed) as usize);
         if limit == 0 {
             // It was turned off a moment ago.
-            return;
+            return 0;
         }
         for packet in packets {
             let told = self.shares.takes(reason, look.interface, limit, look.now)
@@ -137,6 +137,7 @@ impl<W: World> Tap<W> for DiscardTap {
                 self.untold.add(1);
             }
         }
+        0
     }
 }
 

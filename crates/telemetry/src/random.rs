@@ -55,58 +55,72 @@ impl Random {
 #[repr(C)]
 pub struct Gaps {
     /// How many of `drawn` are used up.
-    used: usize,
-    drawn: [u64; BATCH],
+    used: u32,
+    drawn: [u32; BATCH],
     random: Random,
     /// 1 / ln(1 - 1/N); 0 for N = 1.
     scale: f64,
 }
 
-/// Gaps drawn together: two cache lines.
-const BATCH: usize = 16;
+/// Gaps drawn together: so many that the code for it hardly counts.
+const BATCH: usize = 42;
+/// From so rare samples on, one in 58 million, gaps may be too long for the batch, and are drawn one by one: no logarithm of what is
+/// drawn is below -37.
+const LEAST_SCALE: f64 = -((1_u64 << 31) as f64 / 37.0);
 
 impl Gaps {
     /// Gaps for one in `rate`; a rate of 0 counts as 1.
     #[must_use]
     pub fn new(random: Random, rate: u32) -> Gaps {
-        let mut gaps = Gaps { random, scale: 0.0, drawn: [0; BATCH], used: BATCH };
+        let mut gaps = Gaps { random, scale: 0.0, drawn: [0; BATCH], used: BATCH as u32 };
         gaps.set_rate(rate);
         gaps
     }
 
     /// Changes the rate; the generator goes on.
     pub fn set_rate(&mut self, rate: u32) {
-        self.used = BATCH;
+        self.used = BATCH as u32;
         self.scale = if rate <= 1 { 0.0 } else { 1.0 / (-1.0 / f64::from(rate)).ln_1p() };
+    }
+
+    /// The same, when it is drawn already.
+    #[inline(always)]
+    pub(crate) fn drawn(&self) -> Option<u64> {
+        self.drawn.get(self.used as usize).map(|&gap| gap.into())
+    }
+
+    /// Has used what [`Gaps::drawn`] told.
+    #[inline(always)]
+    pub(crate) fn use_drawn(&mut self) {
+        self.used += 1;
     }
 
     /// How many packets to pass over before the next sample.
     #[inline]
     pub fn pass(&mut self) -> u64 {
-        if let Some(&gap) = self.drawn.get(self.used) {
-            self.used += 1;
-            return gap;
+        match self.drawn() {
+            Some(gap) => {
+                self.use_drawn();
+                gap
+            }
+            None => self.draw(),
         }
-        self.draw()
-    }
-
-    /// Where the next one lies, for asking the cache for it.
-    #[must_use]
-    #[inline]
-    pub fn next(&self) -> *const u64 {
-        self.drawn.as_ptr().wrapping_add(self.used)
     }
 
     /// Draws a batch and returns the first of it.
     #[cold]
     fn draw(&mut self) -> u64 {
-        let units = std::array::from_fn::<f64, BATCH, _>(|_| self.random.unit());
-        for (place, unit) in self.drawn.iter_mut().zip(units) {
-            // Inversion: floor(ln(U) / ln(1 - p)) is geometric from 0. Both logarithms are negative.
-            *place = (ln(unit) * self.scale) as u64;
+        // Inversion: floor(ln(U) / ln(1 - p)) is geometric from 0. Both logarithms are negative.
+        if self.scale < LEAST_SCALE {
+            return (ln(self.random.unit()) * self.scale) as u64;
+        }
+        // One by one: several at once, in vectors, are a little quicker when they come often, and so much code that it costs more than
+        // they when they come rarely.
+        for gap in &mut self.drawn {
+            *gap = (ln(self.random.unit()) * self.scale) as i32 as u32;
         }
         self.used = 1;
-        self.drawn[0]
+        self.drawn[0].into()
     }
 }
 

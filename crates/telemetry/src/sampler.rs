@@ -48,7 +48,7 @@ pub const RING: usize = 2048;
 /// A cache line.
 const LINE: usize = 64;
 
-/// Slots fetched ahead where samples are dense.
+/// Slots fetched ahead where a vector has several samples.
 const AHEAD: usize = 2;
 
 /// Fates that a worker's ring holds: those of all samples that can wait, and of as many that just did.
@@ -100,9 +100,6 @@ pub struct Sampler {
 /// Two cache lines are all that a sample needs of it.
 const _: () = assert!(std::mem::offset_of!(Sampler, choosers) <= 2 * LINE);
 
-/// After so many packets the caches have forgotten all of it.
-const LONG: u64 = 4096;
-
 /// What writes samples.
 #[derive(Debug)]
 #[repr(C)]
@@ -116,9 +113,12 @@ struct Recorder {
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Chooser {
-    sampling: Sampling,
-    /// Packets to pass over before the next sample, until the gate is told; then the gate counts them down.
-    pass: Option<u64>,
+    rate: u32,
+    header: u16,
+    /// Whether the rate is another one than when the gate was told last.
+    changed: bool,
+    /// How many packets will have come when the gate has let by all that it was told to.
+    due: u64,
     gaps: Gaps,
 }
 
@@ -167,16 +167,32 @@ impl Chooser {
     /// Begins anew under changed settings.
     #[cold]
     fn change(&mut self, sampling: Sampling) {
-        if sampling.rate != self.sampling.rate {
+        if sampling.rate != self.rate {
             self.gaps.set_rate(sampling.rate);
-            // What went by unseen until now was passed over under the old rate.
-            self.pass = Some(self.gap(sampling.rate));
+            self.changed = true;
         }
-        self.sampling = sampling;
+        (self.rate, self.header) = (sampling.rate, sampling.header);
     }
 
-    fn gap(&mut self, rate: u32) -> u64 {
-        if rate == 0 { u64::MAX } else { self.gaps.pass() }
+    /// Packets to pass over before the next sample, now that the rate is another one: what went by unseen until now was passed over under
+    /// the old one.
+    #[cold]
+    fn begin(&mut self) -> u64 {
+        self.changed = false;
+        if self.rate == 0 { u64::MAX } else { self.gaps.pass() }
+    }
+
+    /// The gate is told how many packets may go by; so many came before.
+    #[inline(always)]
+    fn let_by(&mut self, came: u64, packets: u64) -> u64 {
+        self.due = came.wrapping_add(packets);
+        packets
+    }
+
+    /// How many packets came, when the gate may still let by so many.
+    #[inline(always)]
+    fn came(&self, left: u64) -> u64 {
+        self.due.wrapping_sub(left)
     }
 }
 
@@ -201,6 +217,81 @@ impl Sampler {
             fates: told,
         };
         (sampler, SampleSource { ring: reader, fates, counters })
+    }
+
+    /// The usual case in straight code, since a lone sample finds each line of it out of the caches: of a vector that came in one plain packet is
+    /// taken, and no other sample is under way. `None`, and nothing is done, in all other cases. As [`Sampler::take_any`].
+    #[inline(always)]
+    fn take_one<W: World>(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) -> Option<u64> {
+        let chooser = self.choosers.near.get_mut(look.interface as usize)?.as_mut()?;
+        // No gap is drawn when the rate was changed.
+        let (packet, gap) = (packets.get(look.left as usize)?, chooser.gaps.drawn()?);
+        let next = look.left + 1 + gap;
+        let pass = next.checked_sub(packets.len() as u64)?;
+        let line = packet.data_and_behind(LINE).as_array::<LINE>()?;
+        if look.point != Point::Rx || packet.flags().any(Flags::CHAINED.with(Flags::ORIGINATED)) {
+            return None;
+        }
+        let (keep, ticket, pool) = (usize::from(chooser.header), next_ticket(self.recorder.ticket), chooser.due.wrapping_add(1));
+        let written = self.recorder.samples.add_alone(packet, |sample| {
+            (sample.interface, sample.input, sample.rate) = (look.interface, packet.interface(), chooser.rate);
+            (sample.frame, sample.pool, sample.time) = (packet.len() as u32, pool, look.now);
+            (sample.ticket, sample.place) = (ticket, look.left as u16);
+            let copied = packet.len().min(keep.max(TELLING));
+            (sample.copied, sample.kept) = (copied as u16, copied.min(keep) as u16);
+            if let Some(room) = sample.header.first_chunk_mut() {
+                *room = *line;
+            }
+            if copied > LINE {
+                copy_more(packet, &mut sample.header, copied);
+            }
+        });
+        if !written {
+            return None;
+        }
+        marks.mark(look.left as usize);
+        (self.worker, self.recorder.ticket) = (look.worker, ticket);
+        self.recorder.counters.taken.add(1);
+        // Its last reader was another core, from which it comes slowly. Once it is this core's it is near enough, however long it takes.
+        self.recorder.samples.fetch_slot(0);
+        chooser.gaps.use_drawn();
+        chooser.due = pool.wrapping_add(gap);
+        Some(pass)
+    }
+
+    /// Takes the packets of a vector whose turn it is. Returns how many may go by before the next one.
+    #[inline(never)]
+    fn take_any<W: World>(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) -> u64 {
+        if self.choosers.get(look.interface).is_none() {
+            self.begin(look.interface);
+        }
+        let Sampler { choosers, recorder, .. } = self;
+        let Some(chooser) = choosers.get_mut(look.interface) else { return 0 };
+        self.worker = look.worker;
+        recorder.samples.show_ended();
+        let before = chooser.came(look.left);
+        let mut place = if chooser.changed { chooser.begin() } else { look.left };
+        // Each sample tells the pool as of its own packet: collectors that scale by the growth of the pool from one
+        // sample to the next (pmacct does) would else find no growth between two of one vector.
+        while let Some(packet) = usize::try_from(place).ok().and_then(|place| packets.get(place)) {
+            if recorder.record(look, packet, place as usize, before + place + 1, Sampling { rate: chooser.rate, header: chooser.header }) {
+                marks.mark(place as usize);
+            }
+            place += 1 + chooser.gaps.pass();
+            recorder.samples.fetch_slot(AHEAD);
+        }
+        let count = packets.len() as u64;
+        chooser.let_by(before + count, place.saturating_sub(count))
+    }
+
+    /// Marked packets are about to leave: it is noted where, or they are told as soon as they left. Returns whether there are such.
+    #[inline(never)]
+    fn end_any(&mut self, interface: u32, packets: &[Pkt], marked: usize) -> bool {
+        let ended = self.recorder.samples.end_in_place(packets, marked, |packet| Sampler::fate_of(interface, packet));
+        if ended < marked {
+            self.search_leaving(interface, packets, marked, ended);
+        }
+        !self.leaving.is_empty()
     }
 
     /// What becomes of a packet that is about to leave.
@@ -279,11 +370,9 @@ impl Sampler {
     fn begin(&mut self, interface: u32) {
         self.recorder.counters.lost.begin(interface);
         self.take_settings();
-        let sampling = self.plan.of(interface);
-        let gaps = Gaps::new(Random::new(self.random.bits()), sampling.rate);
-        let mut chooser = Chooser { sampling, pass: None, gaps };
-        chooser.pass = Some(chooser.gap(sampling.rate));
-        self.choosers.set(interface, chooser);
+        let Sampling { rate, header } = self.plan.of(interface);
+        let gaps = Gaps::new(Random::new(self.random.bits()), rate);
+        self.choosers.set(interface, Chooser { rate, header, changed: true, due: 0, gaps });
     }
 }
 
@@ -320,29 +409,32 @@ impl Recorder {
     }
 }
 
-/// Copies the packet's first bytes; returns how many are its own. By whole cache lines and without a call, as far as it goes.
+/// Copies the packet's first bytes; returns how many are its own. The first cache line without a call, as far as it goes.
 #[inline(always)]
 fn copy(packet: &Pkt, room: &mut [u8; MOST_HEADER], wanted: usize) -> usize {
     let count = packet.len().min(wanted);
-    let whole = count.next_multiple_of(LINE);
-    let (from, to) = (packet.data_and_behind(whole), room.get_mut(..whole).unwrap_or(&mut []));
-    if from.len() != to.len() || packet.is_chained() {
-        return copy_slowly(packet, room, wanted);
+    let line = packet.data_and_behind(LINE).as_array::<LINE>();
+    match (line, room.first_chunk_mut::<LINE>()) {
+        (Some(line), Some(room)) if !packet.is_chained() => *room = *line,
+        _ => return copy_slowly(packet, room, wanted),
     }
-    let ((from, _), (to, _)) = (from.as_chunks::<LINE>(), to.as_chunks_mut::<LINE>());
-    if let ([from, more @ ..], [to, room @ ..]) = (from, to) {
-        *to = *from;
-        if !more.is_empty() {
-            copy_more(more, room);
-        }
+    if count > LINE {
+        copy_more(packet, room, count);
     }
     count
 }
 
 /// All lines but the first.
 #[inline(never)]
-fn copy_more(from: &[[u8; LINE]], to: &mut [[u8; LINE]]) {
-    from.iter().zip(to).for_each(|(from, to)| *to = *from);
+fn copy_more(packet: &Pkt, room: &mut [u8; MOST_HEADER], count: usize) {
+    let whole = count.next_multiple_of(LINE);
+    let (from, to) = (packet.data_and_behind(whole), room.get_mut(..whole).unwrap_or(&mut []));
+    if from.len() != to.len() {
+        copy_slowly(packet, room, count);
+        return;
+    }
+    let ((from, _), (to, _)) = (from.as_chunks::<LINE>(), to.as_chunks_mut::<LINE>());
+    from.iter().zip(to).skip(1).for_each(|(from, to)| *to = *from);
 }
 
 /// Of several chunks, or so near the end of its own that no whole line is there.
@@ -357,28 +449,8 @@ impl<W: World> Tap<W> for Sampler {
         "sflow"
     }
 
-    fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) {
-        if self.choosers.get(look.interface).is_none() {
-            self.begin(look.interface);
-        }
-        let Sampler { choosers, recorder, .. } = self;
-        let Some(chooser) = choosers.get_mut(look.interface) else { return };
-        self.worker = look.worker;
-        recorder.samples.show_ended();
-        let before = look.seen.saturating_sub(packets.len() as u64);
-        let mut place = chooser.pass.take().unwrap_or(look.unused);
-        // Each sample tells the pool as of its own packet: collectors that scale by the growth of the pool from one
-        // sample to the next (pmacct does) would else find no growth between two of one vector.
-        while let Some(packet) = usize::try_from(place).ok().and_then(|place| packets.get(place)) {
-            if recorder.record(look, packet, place as usize, before + place + 1, chooser.sampling) {
-                marks.mark(place as usize);
-            }
-            place += 1 + chooser.gaps.pass();
-            if place < LONG {
-                recorder.samples.fetch_slot(AHEAD);
-            }
-        }
-        marks.let_by(place - packets.len() as u64);
+    fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) -> u64 {
+        self.take_one(look, packets, marks).unwrap_or_else(|| self.take_any(look, packets, marks))
     }
 
     fn marks(&self) -> bool {
@@ -386,11 +458,13 @@ impl<W: World> Tap<W> for Sampler {
     }
 
     /// All up to the next sample.
-    fn allow(&mut self, interface: u32, unused: u64) -> u64 {
+    fn allow(&mut self, interface: u32, left: u64) -> u64 {
         match self.choosers.get_mut(interface) {
-            Some(chooser) => chooser.pass.take().unwrap_or(unused),
-            // It shows the first packets first.
-            _ => 0,
+            Some(chooser) if chooser.changed => {
+                let (came, pass) = (chooser.came(left), chooser.begin());
+                chooser.let_by(came, pass)
+            }
+            _ => left,
         }
     }
 
@@ -408,11 +482,7 @@ impl<W: World> Tap<W> for Sampler {
     }
 
     fn leaving(&mut self, interface: u32, packets: &[Pkt], marked: usize) -> bool {
-        let ended = self.recorder.samples.end_in_place(packets, marked, |packet| Sampler::fate_of(interface, packet));
-        if ended < marked {
-            self.search_leaving(interface, packets, marked, ended);
-        }
-        !self.leaving.is_empty()
+        if marked == 1 && self.recorder.samples.end_alone(interface, packets) { false } else { self.end_any(interface, packets, marked) }
     }
 
     fn left(&mut self, refused: &[Pkt]) {

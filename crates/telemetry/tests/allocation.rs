@@ -71,7 +71,7 @@ fn capturing_asks_for_no_memory() {
     let before = asked();
     // Into a ring with room, and into one that is full.
     for now in 0..100 {
-        let look = Look { world: &Plain, worker: 0, now, point: Point::Rx, interface: 1, inner: false, seen: 0, unused: 0 };
+        let look = Look { world: &Plain, worker: 0, now, point: Point::Rx, interface: 1, inner: false, left: 0 };
         tap.look(&look, &packets, &mut marks);
     }
     assert!(source.counters.lost.get() > 0 && !source.is_empty());

@@ -11,7 +11,7 @@ const EVERYTHING: Filter = Filter { rx: true, tx: true, drop: Some(Reasons::ALL)
 const DROP: Point = Point::Drop { node: 4, reason: DropReason::NoRoute };
 
 fn look(tap: &mut CaptureTap, point: Point, interface: u32, now: u64, packets: &[Pkt]) {
-    let look = Look { world: &Plain, worker: 0, now, point, interface, inner: false, seen: 0, unused: 0 };
+    let look = Look { world: &Plain, worker: 0, now, point, interface, inner: false, left: 0 };
     tap.look(&look, packets, &mut Marks::default());
 }
 

@@ -74,7 +74,7 @@ impl Socket {
 
 fn drop_at(tap: &mut DiscardTap, now: u64, interface: u32, node: u16, reason: DropReason, packets: &[Pkt]) {
     let point = Point::Drop { node, reason };
-    let look = Look { world: &Plain, worker: 0, now, point, interface, inner: false, seen: 0, unused: 0 };
+    let look = Look { world: &Plain, worker: 0, now, point, interface, inner: false, left: 0 };
     tap.look(&look, packets, &mut Marks::default());
 }
 

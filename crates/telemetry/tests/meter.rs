@@ -58,7 +58,7 @@ impl Rig {
 
     fn look(&mut self, point: Point, interface: u32, packets: &[Pkt]) {
         let (world, now) = (&Plain, self.now);
-        let look = Look { world, worker: 0, now, point, interface, inner: false, seen: 0, unused: 0 };
+        let look = Look { world, worker: 0, now, point, interface, inner: false, left: 0 };
         self.meter.look(&look, packets, &mut Marks::default());
     }
 

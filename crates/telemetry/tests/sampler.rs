@@ -237,7 +237,7 @@ fn looking_takes_no_packet_and_asks_for_no_mark() {
         rig.look(&packets);
     }
     assert_eq!(format!("{:?}", pool.usage()), format!("{before:?}"));
-    assert_eq!(rig.marks.drain().count(), 0);
+    assert_eq!(rig.marks.take(), None);
 }
 
 /// What became of the packets whose samples wait, as it lies beside them: first byte as they left, and fate.

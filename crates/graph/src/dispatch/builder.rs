@@ -9,7 +9,7 @@ use super::{Compiled, Graph, MOST_TAPS, Slot, Step, looks};
 use crate::counters::{DropMap, WorkerCounters};
 use crate::hold::{HoldLimits, Holds};
 use crate::node::{Node, NodeSpec, Scratch, World};
-use crate::tap::{Marks, Tap};
+use crate::tap::Tap;
 use crate::trace::{TraceStep, Tracer};
 use crate::verdict::Verdict;
 
@@ -157,11 +157,7 @@ impl<W: World> GraphBuilder<W> {
             counters,
             map,
             gates: Default::default(),
-            marker: self.taps.iter().position(|tap| tap.marks()),
-            follower: self.taps.iter().position(|tap| tap.follows()).map_or(0, |tap| 1 << tap),
-            following: 0,
-            taps: self.taps,
-            marks: Marks::default(),
+            taps: looks::Taps::new(self.taps),
             tracer: Tracer::new(trace),
             worker,
         })

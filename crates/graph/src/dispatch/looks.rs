@@ -9,7 +9,7 @@ use weir_buf::{Flags, Pkt, Vector};
 
 use super::{Env, Graph};
 use crate::node::World;
-use crate::tap::{Fate, Look, Point, Whither};
+use crate::tap::{Fate, Look, Marks, Point, Tap, Whither};
 
 /// Sets of nodes; bit `n` is node `n`.
 #[derive(Clone, Copy, Default)]
@@ -23,6 +23,7 @@ pub(super) struct Inner {
 }
 
 /// What is looked at.
+#[derive(Clone, Copy)]
 pub(super) struct Crowd<'a> {
     /// On an interface that no port feeds.
     pub(super) inner: bool,
@@ -32,11 +33,56 @@ pub(super) struct Crowd<'a> {
 /// No packet is of this interface.
 const NONE: u32 = 0;
 
+/// The taps, and what each vector asks about them.
+///
+/// A tap that looks rarely finds whatever it needs out of the caches. So all that stands before it is in one line, which every vector
+/// keeps near.
+#[repr(C, align(64))]
+pub(super) struct Taps<W: World> {
+    /// Not 0 while the one that follows packets wants to be told where they go.
+    pub(super) following: u32,
+    /// Its bit; 0 without one.
+    follower: u32,
+    marks: Marks,
+    first: Option<Box<dyn Tap<W>>>,
+    /// The one that marks, and is told what became of marked packets.
+    marker: Option<u8>,
+    others: Vec<Box<dyn Tap<W>>>,
+}
+
+impl<W: World> Taps<W> {
+    pub(super) fn new(taps: Vec<Box<dyn Tap<W>>>) -> Taps<W> {
+        const { assert!(std::mem::offset_of!(Taps<W>, others) <= 64, "all but the others lie in a line") };
+        let follower = taps.iter().position(|tap| tap.follows()).map_or(0, |tap| 1 << tap);
+        let marker = taps.iter().position(|tap| tap.marks()).map(|tap| tap as u8);
+        let mut taps = taps.into_iter();
+        Taps { following: 0, follower, marks: Marks::default(), first: taps.next(), marker, others: taps.collect() }
+    }
+
+    #[inline(always)]
+    fn get_mut(&mut self, number: usize) -> Option<&mut (dyn Tap<W> + 'static)> {
+        match number {
+            0 => self.first.as_deref_mut(),
+            _ => self.others.get_mut(number - 1).map(|tap| &mut **tap),
+        }
+    }
+
+    #[inline(always)]
+    fn marker(&mut self) -> Option<&mut (dyn Tap<W> + 'static)> {
+        self.marker.and_then(|marker| self.get_mut(marker.into()))
+    }
+
+    #[inline(always)]
+    fn follower(&mut self) -> Option<&mut (dyn Tap<W> + 'static)> {
+        self.get_mut(self.follower.trailing_zeros() as usize)
+    }
+}
+
 impl<W: World> Graph<W> {
     /// Tells the tap that marks what became of a packet; the mark is gone then.
     #[inline(never)]
     pub(super) fn conclude(&mut self, packet: &mut Pkt, fate: Fate) {
-        if let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) {
+        if let Some(tap) = self.taps.marker() {
             tap.fate(packet, fate);
         }
         packet.clear_flags(Flags::MARKED);
@@ -45,7 +91,7 @@ impl<W: World> Graph<W> {
     /// Marked packets are put aside or go to another worker: they take along what the tap needs to tell them by then.
     #[cold]
     pub fn part(&mut self, packets: &mut [Pkt]) {
-        let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) else { return };
+        let Some(tap) = self.taps.marker() else { return };
         for packet in packets.iter_mut().filter(|packet| packet.flags().any(Flags::MARKED)) {
             packet.meta_mut().mark = tap.part(packet);
         }
@@ -55,15 +101,14 @@ impl<W: World> Graph<W> {
     /// know when that is done.
     #[inline(never)]
     pub fn leaving(&mut self, interface: u32, packets: &[Pkt], marked: usize) -> bool {
-        let tap = self.marker.and_then(|marker| self.taps.get_mut(marker));
-        tap.is_some_and(|tap| tap.leaving(interface, packets, marked))
+        self.taps.marker().is_some_and(|tap| tap.leaving(interface, packets, marked))
     }
 
     /// Tells it that the driver took all but these, which are still marked.
     #[cold]
     #[inline(never)]
     pub fn left(&mut self, refused: &[Pkt]) {
-        if let Some(tap) = self.marker.and_then(|marker| self.taps.get_mut(marker)) {
+        if let Some(tap) = self.taps.marker() {
             tap.left(refused);
         }
     }
@@ -72,14 +117,14 @@ impl<W: World> Graph<W> {
     /// asked to take them.
     #[inline(always)]
     pub fn note_leaving(&mut self, interface: u32, packets: &[Pkt]) {
-        if self.following != 0 {
+        if self.taps.following != 0 {
             self.tell_follower(Whither::Out(interface), packets);
         }
     }
 
     #[inline(never)]
     pub(super) fn tell_follower(&mut self, whither: Whither, packets: &[Pkt]) {
-        if let Some(tap) = self.taps.get_mut(self.follower.trailing_zeros() as usize) {
+        if let Some(tap) = self.taps.follower() {
             tap.goes(whither, packets);
         }
     }
@@ -87,10 +132,11 @@ impl<W: World> Graph<W> {
     /// Everything that came in this turn is where it goes.
     #[inline(always)]
     pub fn turn_over(&mut self, now: u64) {
-        if self.following != 0
-            && let Some(tap) = self.taps.get_mut(self.follower.trailing_zeros() as usize)
+        if self.taps.following != 0
+            && let Some(tap) = self.taps.follower()
         {
-            self.following = if tap.turn_over(now) { self.follower } else { 0 };
+            let waits = tap.turn_over(now);
+            self.taps.following = if waits { self.taps.follower } else { 0 };
         }
     }
 
@@ -111,38 +157,53 @@ impl<W: World> Graph<W> {
 
     #[inline(never)]
     pub(super) fn show(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
-        self.let_look(env, taps, point, interface, Crowd { inner: false, packets: vector });
-        while let Some(place) = self.marks.places.pop() {
-            if let Some(packet) = vector.get_mut(usize::from(place)) {
-                packet.set_flags(Flags::MARKED);
+        let crowd = Crowd { inner: false, packets: vector };
+        if taps == 1 {
+            self.let_one_look(env, 0, point, interface, crowd)
+        } else {
+            self.let_look(env, taps, point, interface, crowd)
+        }
+        while let Some(place) = self.taps.marks.take() {
+            let Some(packet) = vector.get_mut(place) else { continue };
+            packet.set_flags(Flags::MARKED);
+            // Mostly there was one.
+            if !self.taps.marks.are_any() {
+                return;
             }
         }
     }
 
     /// Lets those of `taps` look at some packets that want to by now.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn let_look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, crowd: Crowd<'_>) {
-        let Crowd { inner, packets } = crowd;
         let mut left = taps;
         while left != 0 {
-            let number = left.trailing_zeros() as usize;
-            if let (Some(tap), Some(gate)) = (self.taps.get_mut(number), self.gates.get_mut(number)) {
-                let shown = gate.show(
-                    &mut **tap,
-                    &mut self.marks,
-                    interface,
-                    |seen, unused| Look { world: env.world, worker: self.worker, now: env.now, point, interface, inner, seen, unused },
-                    packets,
-                );
-                self.following |= u32::from(shown) << number & self.follower;
-            }
+            self.let_one_look(env, left.trailing_zeros() as usize, point, interface, crowd);
             left &= left - 1;
         }
     }
 
+    #[inline(always)]
+    fn let_one_look(&mut self, env: &Env<'_, W>, number: usize, point: Point, interface: u32, crowd: Crowd<'_>) {
+        let Crowd { inner, packets } = crowd;
+        let Taps { following, follower, marks, first, others, .. } = &mut self.taps;
+        let tap = if number == 0 { first.as_mut() } else { others.get_mut(number - 1) };
+        let (Some(tap), Some(gate)) = (tap, self.gates.get_mut(number)) else { return };
+        let Some(left) = gate.due(interface, packets.len()) else { return };
+        let look = Look { world: env.world, worker: self.worker, now: env.now, point, interface, inner, left: *left };
+        *left = tap.look(&look, packets, marks);
+        *following |= 1 << number & *follower;
+    }
+
+    /// Takes marks back that were asked for where there are none.
+    pub(super) fn forget_marks(&mut self) {
+        while self.taps.marks.take().is_some() {}
+    }
+
     /// Gives every tap its turn.
     pub fn tick_taps(&mut self, now: u64) {
-        for (tap, gate) in self.taps.iter_mut().zip(&mut self.gates) {
+        let Taps { first, others, .. } = &mut self.taps;
+        for (tap, gate) in first.iter_mut().chain(others).zip(&mut self.gates) {
             if tap.tick(now) {
                 gate.ask_all(&mut **tap);
             }
@@ -178,7 +239,7 @@ impl<W: World> Graph<W> {
             let taps = taps(interface);
             if !self.goes_by(taps, interface, run) {
                 self.let_look(env, taps, point, interface, Crowd { inner: true, packets: now });
-                self.marks.places.clear();
+                self.forget_marks();
             }
             packets = later;
         }

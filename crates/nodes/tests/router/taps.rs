@@ -24,9 +24,10 @@ impl Tap<Tables> for Watcher {
         "watcher"
     }
 
-    fn look(&mut self, look: &Look<'_, Tables>, packets: &[Pkt], _: &mut Marks) {
+    fn look(&mut self, look: &Look<'_, Tables>, packets: &[Pkt], _: &mut Marks) -> u64 {
         let frames = packets.iter().map(|packet| (look.point == Point::Rx, look.interface, look.inner, packet.data().to_vec()));
         self.0.lock().unwrap().extend(frames);
+        0
     }
 }
 

@@ -211,7 +211,7 @@ impl Table {
         [flows, &exported[EndReason::Resources as usize], long_ways, probes].into_iter().for_each(|counter| counter.add(tally.flows));
         exported_packets.add(tally.packets);
         exported_octets.add(tally.octets);
-        self.ring.publish(self.ring.staged());
+        self.ring.publish_all();
     }
 
     /// Makes room for a flow: its place, if it takes that of one of its own bucket, or else there is room now.

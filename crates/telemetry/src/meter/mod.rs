@@ -109,6 +109,34 @@ impl Meter {
         self.plan = plan;
     }
 
+    /// What is metered of a vector.
+    #[inline]
+    fn read(&mut self, point: Point, interface: u32, packets: &[Pkt]) {
+        if let Some(plan) = self.settings.news(&mut self.generation) {
+            self.take_plan(plan);
+        }
+        if self.table.is_none() {
+            self.fetch();
+        }
+        let Meter { rx, tx, arrivals, departures, gaps, pass, table, .. } = self;
+        let table = table.as_deref();
+        let (selections, manifest, take): (_, _, Take) = match point {
+            Point::Rx => (rx, arrivals, Manifest::take),
+            Point::Tx => (tx, departures, Manifest::take_leaving),
+            Point::Drop { .. } => return,
+        };
+        let Some(Some(selection)) = selections.get(interface as usize) else { return self.ignore(packets) };
+        if self.plan.sampling <= 1 {
+            return take(manifest, selection, interface, packets, table);
+        }
+        let mut taken = 0;
+        for place in chosen(gaps, pass, packets.len()) {
+            take(manifest, selection, interface, &packets[place..=place], table);
+            taken += 1;
+        }
+        self.mailbox.counters.passed_over.add(packets.len() as u64 - taken);
+    }
+
     /// Looks into the mailbox.
     fn fetch(&mut self) {
         if !self.mailbox.has_news.load(Ordering::Acquire) && self.leaving.is_empty() {
@@ -195,30 +223,9 @@ impl<W: World> Tap<W> for Meter {
         "ipfix"
     }
 
-    fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], _marks: &mut Marks) {
-        if let Some(plan) = self.settings.news(&mut self.generation) {
-            self.take_plan(plan);
-        }
-        if self.table.is_none() {
-            self.fetch();
-        }
-        let Meter { rx, tx, arrivals, departures, gaps, pass, table, .. } = self;
-        let table = table.as_deref();
-        let (selections, manifest, take): (_, _, Take) = match look.point {
-            Point::Rx => (rx, arrivals, Manifest::take),
-            Point::Tx => (tx, departures, Manifest::take_leaving),
-            Point::Drop { .. } => return,
-        };
-        let Some(Some(selection)) = selections.get(look.interface as usize) else { return self.ignore(packets) };
-        if self.plan.sampling <= 1 {
-            return take(manifest, selection, look.interface, packets, table);
-        }
-        let mut taken = 0;
-        for place in chosen(gaps, pass, packets.len()) {
-            take(manifest, selection, look.interface, &packets[place..=place], table);
-            taken += 1;
-        }
-        self.mailbox.counters.passed_over.add(packets.len() as u64 - taken);
+    fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], _marks: &mut Marks) -> u64 {
+        self.read(look.point, look.interface, packets);
+        0
     }
 
     fn follows(&self) -> bool {

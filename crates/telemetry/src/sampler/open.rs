@@ -18,15 +18,16 @@ use weir_ring::spsc::slots::Writer;
 
 use super::Sample;
 
-/// The newest samples of one worker, and its ring: those that are staged there.
+/// The newest samples of one worker, and its ring: those that are staged there. Places are the ring's numbers, which wrap.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct OpenSamples {
     ring: Writer<Sample>,
     /// Where the next packet is looked for first: they end in the order in which they came, mostly.
     next: usize,
-    /// So many of the oldest have ended and can be shown: no slot need be looked at for that.
+    /// All before this one have ended and can be shown: no slot need be looked at for that.
     ended: usize,
-    /// How many of them were there when the clock ticked last.
+    /// Those before this one were there when the clock ticked last.
     old: usize,
 }
 
@@ -47,14 +48,44 @@ impl OpenSamples {
     /// Writes the sample of a packet, whose end is to follow when it is `open`. `false` when the ring is full.
     #[inline(always)]
     pub(super) fn add(&mut self, packet: &Pkt, open: bool, fill: impl FnOnce(&mut Sample)) -> bool {
+        let place = self.ring.next();
         let staged = self.ring.stage_with(|sample| {
-            (sample.identity, sample.open, sample.fate) = (packet.identity(), open, None);
+            sample.begin(packet, open);
             fill(sample);
         });
         if staged && !open {
-            self.note_end(self.ring.staged() - 1);
+            self.note_end(place);
+            self.keep_up();
         }
         staged
+    }
+
+    /// The same when no other sample is under way, which spares looking for them: those that ended are shown. `false`, and no sample is
+    /// written, when there are any, or the ring is full.
+    #[inline(always)]
+    pub(super) fn add_alone(&mut self, packet: &Pkt, fill: impl FnOnce(&mut Sample)) -> bool {
+        if self.ended != self.ring.next() {
+            return false;
+        }
+        self.ring.publish_all();
+        self.next = self.ended;
+        self.ring.stage_with(|sample| {
+            sample.begin(packet, true);
+            fill(sample);
+        })
+    }
+
+    /// Of packets about to leave by an interface one is marked: it ends so if it stands where it stood as it came in and no other
+    /// sample is under way. `false`, and nothing is done, in all other cases.
+    #[inline(always)]
+    pub(super) fn end_alone(&mut self, interface: u32, packets: &[Pkt]) -> bool {
+        let place = self.next;
+        let ended = place == self.ended && self.ring.change_staged(place, |sample| sample.end_plainly(interface, packets)) == Some(true);
+        if ended {
+            self.next = place.wrapping_add(1);
+            self.ended = self.next;
+        }
+        ended
     }
 
     /// Of packets about to leave, so many of them marked: those that stand where they stood as they came in, one after the other,
@@ -69,18 +100,21 @@ impl OpenSamples {
             let packet = packet.filter(|packet| sample.open && packet.flags().any(Flags::MARKED));
             packet.map(|packet| sample.end(fate(packet), packet)).is_some()
         };
-        while self.next - first < marked && self.ring.change_staged(self.next, in_place) == Some(true) {
-            self.next += 1;
+        let mut ended = 0;
+        while ended < marked && self.ring.change_staged(first.wrapping_add(ended), in_place) == Some(true) {
+            ended += 1;
         }
+        self.next = first.wrapping_add(ended);
         if self.ended == first {
             self.ended = self.next;
         }
-        self.next - first
+        ended
     }
 
     /// Whether a packet's sample is one of so many that ended last ([`OpenSamples::end_in_place`]).
     pub(super) fn just_ended(&mut self, packet: &Pkt, next: usize, count: usize) -> bool {
-        (next - count..next).any(|place| self.ring.change_staged(place, |sample| sample.identity == packet.identity()) == Some(true))
+        (1..=count)
+            .any(|back| self.ring.change_staged(next.wrapping_sub(back), |sample| sample.identity == packet.identity()) == Some(true))
     }
 
     /// Where the next packet is looked for.
@@ -92,7 +126,7 @@ impl OpenSamples {
     #[inline(always)]
     fn note_end(&mut self, place: usize) {
         if place == self.ended {
-            self.ended += 1;
+            self.ended = place.wrapping_add(1);
         }
     }
 
@@ -124,8 +158,9 @@ impl OpenSamples {
     /// a packet that ended and whose memory it has.
     #[cold]
     pub(super) fn reopen(&mut self, packet: &Pkt) {
-        self.next = 0;
-        for place in (0..self.ring.staged()).rev() {
+        self.next = self.ring.oldest();
+        for back in 1..=self.ring.staged() {
+            let place = self.ring.next().wrapping_sub(back);
             let reopened = self.ring.change_staged(place, |sample| {
                 let it = sample.fate.is_some() && sample.identity == packet.identity();
                 if it {
@@ -134,13 +169,13 @@ impl OpenSamples {
                 it
             });
             if reopened == Some(true) {
-                self.ended = self.ended.min(place);
+                self.ended = if is_before(place, self.ended) { place } else { self.ended };
                 return;
             }
         }
     }
 
-    /// The place of a staged sample, counted from the oldest.
+    /// The place of a staged sample.
     #[inline(always)]
     fn find(&mut self, is_it: impl Fn(&Sample) -> bool) -> Option<usize> {
         let next = self.next;
@@ -148,24 +183,26 @@ impl OpenSamples {
             Some(true) => next,
             _ => self.search(is_it)?,
         };
-        self.next = place + 1;
+        self.next = place.wrapping_add(1);
         Some(place)
     }
 
     #[cold]
     #[inline(never)]
     fn search(&mut self, is_it: impl Fn(&Sample) -> bool) -> Option<usize> {
-        (0..).map_while(|place| self.ring.change_staged(place, |sample| is_it(sample))).position(|it| it)
+        let oldest = self.ring.oldest();
+        let mut all = (0..self.ring.staged()).map(|ahead| oldest.wrapping_add(ahead));
+        all.find(|place| self.ring.change_staged(*place, |sample| is_it(sample)) == Some(true))
     }
 
     /// Shows what has ended, up to the first that has not.
     #[inline(always)]
     pub(super) fn show_ended(&mut self) {
-        if self.ended > 0 {
-            if self.ended < self.ring.staged() {
+        if self.ended != self.ring.oldest() {
+            if self.ended != self.ring.next() {
                 self.find_more_ended();
             }
-            self.show(self.ended);
+            self.ring.publish_before(self.ended);
         }
     }
 
@@ -173,32 +210,38 @@ impl OpenSamples {
     #[inline(never)]
     fn find_more_ended(&mut self) {
         while self.ring.change_staged(self.ended, |sample| sample.open) == Some(false) {
-            self.ended += 1;
+            self.ended = self.ended.wrapping_add(1);
+        }
+        self.keep_up();
+    }
+
+    /// What is shown is not looked for any more.
+    fn keep_up(&mut self) {
+        if is_before(self.next, self.ended) {
+            self.next = self.ended;
         }
     }
 
     /// The clock ticks: what was there at the last tick is shown as it is.
     pub(super) fn tick(&mut self) {
-        if self.old > 0 {
-            self.show(self.old);
+        if is_before(self.ended, self.old) {
+            self.ended = self.old;
         }
         self.find_more_ended();
         self.show_ended();
-        self.old = self.ring.staged();
+        self.old = self.ring.next();
     }
+}
 
-    #[inline(always)]
-    fn show(&mut self, count: usize) {
-        self.next = self.next.saturating_sub(count);
-        self.old = self.old.saturating_sub(count);
-        self.ended = self.ended.saturating_sub(count);
-        self.ring.publish(count);
-    }
+/// Whether one place comes before another.
+#[inline(always)]
+fn is_before(place: usize, other: usize) -> bool {
+    place.wrapping_sub(other).cast_signed() < 0
 }
 
 /// What is still open is shown as it is: nobody tells its end.
 impl Drop for OpenSamples {
     fn drop(&mut self) {
-        self.show(self.ring.staged());
+        self.ring.publish_all();
     }
 }

@@ -71,6 +71,8 @@ pub(crate) struct Rig {
     pub(crate) now: u64,
     worker: usize,
     gate: Gate,
+    /// Kept, so that looking asks for no memory.
+    marked: Vec<usize>,
 }
 
 impl Rig {
@@ -81,7 +83,7 @@ impl Rig {
     pub(crate) fn with_ring(rate: u32, seed: u64, ring: usize) -> Rig {
         let settings = Settings::new(rate, 16);
         let (sampler, source) = Sampler::new(settings.clone(), seed, ring);
-        Rig { settings, sampler, source, marks: Marks::default(), now: 0, worker: 0, gate: Gate::default() }
+        Rig { settings, sampler, source, marks: Marks::default(), now: 0, worker: 0, gate: Gate::default(), marked: Vec::new() }
     }
 
     /// The same in another worker than the first.
@@ -104,8 +106,11 @@ impl Rig {
 
     pub(crate) fn look_between_ticks(&mut self, interface: u32, packets: &[Pkt]) {
         self.pass(Point::Rx, interface, packets);
-        for place in self.marks.drain() {
-            Tap::<Plain>::fate(&mut self.sampler, &packets[place], Fate::Sent(OUTPUT));
+        self.marked.clear();
+        self.marked.extend(std::iter::from_fn(|| self.marks.take()));
+        self.marked.sort_unstable();
+        for place in &self.marked {
+            Tap::<Plain>::fate(&mut self.sampler, &packets[*place], Fate::Sent(OUTPUT));
         }
     }
 
@@ -120,9 +125,9 @@ impl Rig {
     pub(crate) fn forward(&mut self, from: u32, to: u32, packets: &[Pkt]) {
         self.tick();
         self.pass(Point::Rx, from, packets);
-        let marked: Vec<usize> = self.marks.drain().collect();
+        let marked = self.take_marks();
         self.pass(Point::Tx, to, packets);
-        assert_eq!(self.marks.drain().count(), 0, "what goes out has met its end");
+        assert_eq!(self.marks.take(), None, "what goes out has met its end");
         for place in marked {
             Tap::<Plain>::fate(&mut self.sampler, &packets[place], Fate::Sent(to));
         }
@@ -131,26 +136,30 @@ impl Rig {
     }
 
     fn pass(&mut self, point: Point, interface: u32, packets: &[Pkt]) {
-        if self.gate.is_due(interface, packets.len()) {
-            let (seen, unused) = self.gate.state(interface);
-            let (worker, now) = (self.worker, self.now);
-            let look = Look { world: &Plain, worker, now, point, interface, inner: false, seen, unused };
-            self.sampler.look(&look, packets, &mut self.marks);
-            self.gate.settle::<Plain>(&mut self.sampler, &mut self.marks, interface);
+        if let Some(left) = self.gate.due(interface, packets.len()) {
+            let look = Look { world: &Plain, worker: self.worker, now: self.now, point, interface, inner: false, left: *left };
+            *left = self.sampler.look(&look, packets, &mut self.marks);
         }
+    }
+
+    /// The places that are to be marked, in their order.
+    fn take_marks(&mut self) -> Vec<usize> {
+        let mut places: Vec<usize> = std::iter::from_fn(|| self.marks.take()).collect();
+        places.sort_unstable();
+        places
     }
 
     /// The same between two ticks.
     pub(crate) fn look_again(&mut self, packets: &[Pkt]) -> Vec<usize> {
         self.pass(Point::Rx, INTERFACE, packets);
-        self.marks.drain().collect()
+        self.take_marks()
     }
 
     /// One vector comes in and is on its way; the places that are to be marked.
     pub(crate) fn only_look(&mut self, packets: &[Pkt]) -> Vec<usize> {
         self.tick();
         self.pass(Point::Rx, INTERFACE, packets);
-        self.marks.drain().collect()
+        self.take_marks()
     }
 
     pub(crate) fn look(&mut self, packets: &[Pkt]) {
