@@ -489,7 +489,10 @@ impl<W: World> Graph<W> {
                     twin.set_aux(aux);
                     self.send_on(env, node, verdict, twin);
                 }
-                None => self.count_drop(env, node, DropReason::NoBuffer, packet.interface(), 1),
+                None => {
+                    self.count_drop(env, node, DropReason::NoBuffer, packet.interface(), 1);
+                    self.show_drop(env, node, DropReason::NoBuffer, &packet);
+                }
             }
         }
         packet.set_aux(aux);
@@ -543,13 +546,7 @@ impl<W: World> Graph<W> {
         if self.taps.following != 0 {
             self.tell_follower(Whither::Dropped(reason), std::slice::from_ref(&packet));
         }
-        let taps = env.world.drop_taps();
-        if !self.goes_by(taps, packet.interface(), 1) {
-            let point = Point::Drop { node: node as u16, reason };
-            let crowd = looks::Crowd { inner: false, packets: std::slice::from_ref(&packet) };
-            self.let_look(env, taps, point, packet.interface(), crowd);
-            self.forget_marks();
-        }
+        self.show_drop(env, node, reason, &packet);
         env.cache.free(packet);
     }
 

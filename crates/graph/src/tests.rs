@@ -489,6 +489,18 @@ fn what_becomes_of_a_marked_packet_is_told_once() {
     assert_eq!(follower.take(), [(103, Fate::Dropped { node: 0, reason: DropReason::HostUnreachable })]);
 }
 
+#[test]
+fn a_copy_that_found_no_buffer_is_seen_as_a_drop() {
+    let mut bench = Bench::new(1);
+    let mut all: Vec<Pkt> = std::iter::from_fn(|| bench.cache.alloc()).collect();
+    bench.cache.free(all.pop().unwrap());
+    bench.run(0, &[3]);
+    let lost = (Point::Drop { node: 0, reason: DropReason::NoBuffer }, 1);
+    let seen: Vec<_> = bench.seen.lock().unwrap().iter().filter(|seen| matches!(seen.0, Point::Drop { .. })).copied().collect();
+    assert_eq!(seen, [lost, lost]);
+    bench.cache.free_all(all.into_iter());
+}
+
 /// What became this router's answer went nowhere else, however long the answer waits.
 #[test]
 fn an_answer_that_waits_was_kept() {

@@ -8,6 +8,7 @@
 use weir_buf::{Flags, Pkt, Vector};
 
 use super::{Env, Graph};
+use crate::DropReason;
 use crate::node::World;
 use crate::tap::{Fate, Look, Marks, Point, Tap, Whither};
 
@@ -193,6 +194,16 @@ impl<W: World> Graph<W> {
         let look = Look { world: env.world, worker: self.worker, now: env.now, point, interface, inner, left: *left };
         *left = tap.look(&look, packets, marks);
         *following |= 1 << number & *follower;
+    }
+
+    /// Lets those look that want to see what is dropped.
+    pub(super) fn show_drop(&mut self, env: &Env<'_, W>, node: usize, reason: DropReason, packet: &Pkt) {
+        let (taps, interface) = (env.world.drop_taps(), packet.interface());
+        if !self.goes_by(taps, interface, 1) {
+            let crowd = Crowd { inner: false, packets: std::slice::from_ref(packet) };
+            self.let_look(env, taps, Point::Drop { node: node as u16, reason }, interface, crowd);
+            self.forget_marks();
+        }
     }
 
     /// Takes marks back that were asked for where there are none.
