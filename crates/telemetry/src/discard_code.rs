@@ -18,7 +18,7 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::LocalProtocol | R::IcmpUnsupported => 2,
         R::FragmentationNeeded => 4,
         R::RouteProhibited => 13,
-        R::Ip6BeyondScope | R::Ip6LinkLocal => 9,
+        R::Ip6BeyondScope => 9,
         R::TtlExpired => 257,
         R::AclDenied => 258,
         R::NoBuffer | R::TxFull | R::HandoffFull | R::HoldFull | R::NoHeadroom => 259,
@@ -45,6 +45,7 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::InterfaceDown | R::TxDown | R::MemberInactive | R::ForwardOff | R::FloodOff => 284,
         R::Ip6RoutingHeader | R::Ip6Option | R::LocalFragment | R::MplsNotEnabled => 285,
         R::ReservedMac | R::SlowProtocol | R::LacpOff => 294,
+        R::Ip6LinkLocal => 299,
         R::Urpf => 302,
         R::SplitHorizon => 303,
         R::MacBound => 304,
@@ -62,9 +63,66 @@ pub const fn discard_code(reason: DropReason) -> u16 {
     }
 }
 
+/// The number of a discarded packet: that of its reason, and where the table tells more apart than the reason does, by the source address
+/// in its first bytes.
+#[must_use]
+pub fn discard_code_of(reason: DropReason, start: &[u8]) -> u16 {
+    match reason {
+        DropReason::Ip4MartianSource | DropReason::Ip6MartianSource => martian_source(start).unwrap_or(discard_code(reason)),
+        _ => discard_code(reason),
+    }
+}
+
+/// Group, limited broadcast, unspecified, class E; `None` of what is none of these, or lies under something else than tags.
+fn martian_source(frame: &[u8]) -> Option<u16> {
+    let mut at = 12;
+    loop {
+        let rest = frame.get(at + 2..)?;
+        match frame.get(at..at + 2)? {
+            [0x81, 0x00] | [0x88, 0xa8] => at += 4,
+            [0x08, 0x00] => {
+                return match rest.get(12..16)? {
+                    [255, 255, 255, 255] => Some(276),
+                    [0, ..] => Some(290),
+                    [224..=239, ..] => Some(273),
+                    [240..=255, ..] => Some(295),
+                    _ => None,
+                };
+            }
+            [0x86, 0xdd] => {
+                return match rest.get(8..24)? {
+                    [0xff, ..] => Some(273),
+                    source if source.iter().all(|octet| *octet == 0) => Some(290),
+                    _ => None,
+                };
+            }
+            _ => return None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sources_that_are_nobodys_are_told_apart() {
+        let frame = |tags: usize, source: &[u8]| {
+            let (ethertype, before): (&[u8], usize) = if source.len() == 4 { (&[8, 0], 12) } else { (&[0x86, 0xdd], 8) };
+            [&[0; 12], &[0x81, 0, 0, 1].repeat(tags)[..], ethertype, &vec![0; before], source].concat()
+        };
+        let of4 = |tags, source: [u8; 4]| discard_code_of(DropReason::Ip4MartianSource, &frame(tags, &source));
+        assert_eq!([[224, 0, 0, 1], [239, 1, 2, 3], [255; 4]].map(|source| of4(0, source)), [273, 273, 276]);
+        assert_eq!([[127, 0, 0, 1], [0, 0, 0, 0], [240, 0, 0, 1]].map(|source| of4(2, source)), [274, 290, 295]);
+        let mut loopback = [0; 16];
+        loopback[15] = 1;
+        let of6 = |source: [u8; 16]| discard_code_of(DropReason::Ip6MartianSource, &frame(1, &source));
+        assert_eq!([[0; 16], [0xff; 16], loopback].map(of6), [290, 273, 274]);
+        // What is cut off, or anything else, has the number of its reason.
+        let whole = frame(1, &[224, 0, 0, 1]);
+        assert!((0..whole.len()).all(|length| discard_code_of(DropReason::Ip4MartianSource, &whole[..length]) == 274));
+        assert_eq!(discard_code_of(DropReason::NoRoute, &whole), 0);
+    }
 
     /// The table ends at 324 for parsers, 326 for what else this router can say.
     #[test]

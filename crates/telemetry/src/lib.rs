@@ -23,5 +23,5 @@ pub mod meter;
 pub mod random;
 pub mod sampler;
 
-pub use discard_code::discard_code;
+pub use discard_code::{discard_code, discard_code_of};
 pub use forwarding_status::forwarding_status;
