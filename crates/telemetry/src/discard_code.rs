@@ -6,6 +6,8 @@
 //! reason cannot be forgotten.
 
 use weir_graph::DropReason;
+use weir_wire::EtherType;
+use weir_wire::vlan::Outer;
 
 /// The number of a reason; 256, unknown, where the table has nothing that fits.
 #[must_use]
@@ -75,29 +77,22 @@ pub fn discard_code_of(reason: DropReason, start: &[u8]) -> u16 {
 
 /// Group, limited broadcast, unspecified, class E; `None` of what is none of these, or lies under something else than tags.
 fn martian_source(frame: &[u8]) -> Option<u16> {
-    let mut at = 12;
-    loop {
-        let rest = frame.get(at + 2..)?;
-        match frame.get(at..at + 2)? {
-            [0x81, 0x00] | [0x88, 0xa8] => at += 4,
-            [0x08, 0x00] => {
-                return match rest.get(12..16)? {
-                    [255, 255, 255, 255] => Some(276),
-                    [0, ..] => Some(290),
-                    [224..=239, ..] => Some(273),
-                    [240..=255, ..] => Some(295),
-                    _ => None,
-                };
-            }
-            [0x86, 0xdd] => {
-                return match rest.get(8..24)? {
-                    [0xff, ..] => Some(273),
-                    source if source.iter().all(|octet| *octet == 0) => Some(290),
-                    _ => None,
-                };
-            }
-            _ => return None,
-        }
+    let tags = Outer::read(frame).ok()?;
+    let packet = frame.get(tags.payload_at..)?;
+    match tags.ethertype {
+        EtherType::IPV4 => match packet.get(12..16)? {
+            [255, 255, 255, 255] => Some(276),
+            [0, ..] => Some(290),
+            [224..=239, ..] => Some(273),
+            [240..=255, ..] => Some(295),
+            _ => None,
+        },
+        EtherType::IPV6 => match packet.get(8..24)? {
+            [0xff, ..] => Some(273),
+            source if source.iter().all(|octet| *octet == 0) => Some(290),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -83,7 +83,7 @@ impl Gaps {
         self.scale = if rate <= 1 { 0.0 } else { 1.0 / (-1.0 / f64::from(rate)).ln_1p() };
     }
 
-    /// The same, when it is drawn already.
+    /// What [`Gaps::pass`] will tell next, when that is drawn already.
     #[inline(always)]
     pub(crate) fn drawn(&self) -> Option<u64> {
         self.drawn.get(self.used as usize).map(|&gap| gap.into())
@@ -143,6 +143,20 @@ fn ln(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// On both sides of where gaps are no longer drawn together, and at the end: none is cut off.
+    #[test]
+    fn long_gaps_have_their_mean() {
+        for rate in [57_000_000, 59_000_000, u32::MAX] {
+            let mut gaps = Gaps::new(Random::new(9), rate);
+            let count = 40_000;
+            let sum: f64 = (0..count).map(|_| gaps.pass() as f64).sum();
+            // The deviation of one gap is its mean.
+            let deviations = (sum / f64::from(count) / f64::from(rate) - 1.0) * f64::from(count).sqrt();
+            assert!(deviations.abs() < 4.0, "{rate}: {deviations}");
+            assert_eq!(gaps.drawn().is_some(), rate < 58_000_000, "{rate}");
+        }
+    }
 
     #[test]
     fn the_logarithm_is_that_of_the_library() {

@@ -1,7 +1,7 @@
 //! The sFlow sampler: a tap on what comes in and what goes out.
 //!
 //! Each interface has a counter in each worker that says how many packets are still to be passed over. The graph
-//! lets as many go by without showing them, which costs it a comparison and two additions a vector; nothing is
+//! lets as many go by without showing them, which costs it a comparison and a subtraction a vector; nothing is
 //! looked at and no clock is read. When the counter ends inside a vector, that packet's first bytes are copied
 //! into the worker's ring and the next gap is drawn, counted on from the packet just taken, so that every
 //! packet of the vector has the same chance, also when several of them are taken. Changed settings are
