@@ -151,6 +151,8 @@ impl Gate {
 pub struct Marks {
     /// A place in the vector, or none. Mostly there is one at most: it lies here, where no line but this one need be fetched.
     first: u16,
+    /// Whether the tap wants to know what the driver took of this vector.
+    awaited: bool,
     more: Vec<u16>,
 }
 
@@ -159,7 +161,7 @@ const NOWHERE: u16 = u16::MAX;
 
 impl Default for Marks {
     fn default() -> Marks {
-        Marks { first: NOWHERE, more: Vec::new() }
+        Marks { first: NOWHERE, awaited: false, more: Vec::new() }
     }
 }
 
@@ -176,6 +178,18 @@ impl Marks {
     #[inline(never)]
     fn mark_more(&mut self, place: u16) {
         self.more.push(place);
+    }
+
+    /// Asks to be told what the driver takes of a vector that is about to leave ([`Tap::left`]).
+    pub fn await_driver(&mut self) {
+        self.awaited = true;
+    }
+
+    /// Whether that was asked for since the last time.
+    #[inline(always)]
+    #[must_use]
+    pub fn take_awaited(&mut self) -> bool {
+        std::mem::take(&mut self.awaited)
     }
 
     /// Whether any are left.
@@ -234,8 +248,8 @@ pub trait Tap<W: World>: Send {
         false
     }
 
-    /// It took all but these: told when there are any, or when the tap wants to know.
-    fn left(&mut self, _refused: &[Pkt]) {}
+    /// It took all but these, which end so: told when there are marked ones, or when the tap wants to know.
+    fn left(&mut self, _refused: &[Pkt], _fate: Fate) {}
 
     /// Whether it wants to know where the packets go that it saw come in ([`Tap::goes`]); one tap of a graph may.
     /// It is told by the vector, in the turn in which it saw any, and as long as it says so ([`Tap::turn_over`]).

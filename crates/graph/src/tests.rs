@@ -460,7 +460,7 @@ impl Tap<Toy> for Follower {
         assert_eq!(self.leaving.len(), count);
         true
     }
-    fn left(&mut self, refused: &[Pkt]) {
+    fn left(&mut self, refused: &[Pkt], _: Fate) {
         let refused: Vec<u32> = refused.iter().map(|packet| self.place(packet)).collect();
         self.leaving.retain(|(place, _)| !refused.contains(place));
         self.told.lock().unwrap().append(&mut self.leaving);
@@ -479,7 +479,7 @@ fn what_becomes_of_a_marked_packet_is_told_once() {
     while let Some((interface, mut vector)) = bench.graph.next_leaving() {
         let marked = vector.iter().filter(|packet| packet.flags().any(Flags::MARKED)).count();
         assert!(bench.graph.leaving(interface, &vector, marked));
-        bench.graph.left(&[]);
+        bench.graph.left(&[], 0, DropReason::TxFull);
         departed.extend(follower.take());
         bench.cache.free_all(vector.drain());
     }
@@ -520,7 +520,7 @@ fn what_a_driver_does_not_take_has_not_left() {
     bench.run(0, &[1, 1, 1]);
     let (interface, mut vector) = bench.graph.next_leaving().unwrap();
     assert!(bench.graph.leaving(interface, &vector, 3));
-    bench.graph.left(&vector[1..]);
+    bench.graph.left(&vector[1..], 0, DropReason::TxFull);
     assert_eq!(follower.take(), [(0, Fate::Sent(7))]);
     assert!(vector[1..].iter().all(|packet| packet.flags().any(Flags::MARKED)), "what was refused can still be dropped");
     bench.cache.free_all(vector.drain());

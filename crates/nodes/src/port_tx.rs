@@ -4,7 +4,7 @@
 //! took is counted as unicast, multicast and broadcast. What does not fit is dropped, and counted.
 
 use weir_buf::{Flags, Pkt, Tally, Vector};
-use weir_graph::{DropReason, Env, Graph, NodeSpec, Point};
+use weir_graph::{DropReason, Env, Graph, NodeSpec};
 use weir_port::TxQueue;
 use weir_port::interface::WorkerInterfaceCounters;
 
@@ -67,20 +67,18 @@ pub fn transmit(
     let Some(interface) = interface.filter(|interface| interface.can_send) else {
         return graph.drop_all(env, stage, DropReason::TxDown, packets);
     };
-    if interface.tx_taps != 0 {
-        graph.look(env, interface.tx_taps, Point::Tx, port.interface, packets);
-    }
+    let awaited = interface.tx_taps != 0 && graph.look_before_leaving(env, interface.tx_taps, port.interface, packets);
     if graph.is_tracing() {
         graph.trace_stage(stage, packets);
     }
     graph.note_leaving(port.interface, packets);
     let all = sums(packets);
-    let waits = all.marked != 0 && graph.leaving(port.interface, packets, all.marked);
+    let waits = awaited | (all.marked != 0 && graph.leaving(port.interface, packets, all.marked));
     port.queue.send(packets, env.cache);
     let left = if packets.is_empty() { Sums::default() } else { sums(packets) };
     graph.count_output((all.packets - left.packets) as usize);
     if waits || all.marked != 0 && !packets.is_empty() {
-        graph.left(packets);
+        graph.left(packets, stage, DropReason::TxFull);
     }
     if let Some(counters) = interface.counters.of(worker) {
         count(counters, all, left);

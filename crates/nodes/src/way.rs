@@ -9,6 +9,8 @@
 //! another station, it is not told. Nor is it when one of several has to be chosen and what the hash needs lies behind the
 //! first bytes: the end of a deep label stack, ports behind long headers.
 //!
+//! What is switched into a pseudowire goes to the neighbour where one of its paths begins: the one whose labels it has.
+//!
 //! Of a packet that was seen only as it left, no more is told of the other side than what its interface says: the VLAN
 //! of a sub-interface, no labels.
 
@@ -225,7 +227,10 @@ impl Tables {
         let tagged = if self.switches(came.interface) { came.interface } else { interface };
         let taken = self.interface(tagged)?.sub_interface.map_or(0, |sub_interface| sub_interface.encapsulation.count());
         let here = self.interface(interface)?;
-        if here.input != Input::Routed || came.tags.payload_at != 14 + taken * TAG_LEN {
+        if here.input != Input::Routed {
+            return self.hop_into_pseudowire(came.interface, left);
+        }
+        if came.tags.payload_at != 14 + taken * TAG_LEN {
             return None;
         }
         // What a bridge has for its routed side is addressed to that.
@@ -239,17 +244,36 @@ impl Tables {
     /// are the ones that its route has pushed.
     fn hop_of_leaving(&self, input: u32, left: &Side<'_>) -> Option<Hop> {
         // What was routed came from a bridge domain by its routed side.
-        let here = self.interface(input).filter(|here| here.input == Input::Routed)?;
+        let here = self.interface(input)?;
+        if here.input != Input::Routed {
+            return self.hop_into_pseudowire(input, left);
+        }
         let labels = left.labels();
         let payload = left.payload().get(4 * labels.entries().len()..)?;
         let path = self.path_of_ip(here.table, payload, left.beyond > 0)?;
-        let pushed = path.adjacency.labelled().map_or(&[][..], Labelled::entries);
-        // An entropy label may be any.
-        let is_pushed = |(&left, &pushed): (&u32, &u32)| pushed == 0 || left >> 12 == pushed >> 12;
-        if labels.entries().len() != pushed.len() || !labels.entries().iter().zip(pushed).all(is_pushed) {
+        if pushes(path.adjacency, &labels) { self.hop_of(&path, left) } else { None }
+    }
+
+    /// The next hop of a frame that was switched into a pseudowire, if all paths whose labels it has lead there.
+    fn hop_into_pseudowire(&self, input: u32, left: &Side<'_>) -> Option<Hop> {
+        let labels = left.labels();
+        if labels.entries().is_empty() {
             return None;
         }
-        self.hop_of(&path, left)
+        let (across, domain) = match self.interface(input)?.input {
+            Input::CrossConnect(across) => (Some(across), None),
+            Input::Bridge { domain, .. } => (None, self.bridge(domain)),
+            _ => return None,
+        };
+        let members = domain.map_or(&[][..], |domain| &domain.members).iter().flatten().map(|member| member.interface);
+        let pseudowires = across.into_iter().chain(members).filter_map(|out| self.interface(out)?.pseudowire.as_ref());
+        let ends =
+            pseudowires.flat_map(|pseudowire| self.nexthops.buckets(pseudowire.group)).filter_map(|&end| self.nexthops.adjacency(end));
+        let mut hops = ends
+            .filter(|adjacency| pushes(adjacency, &labels))
+            .filter_map(|adjacency| self.hop_of(&Path { adjacency, destination: None, prefixes: None }, left));
+        let hop = hops.next()?;
+        hops.all(|other| other == hop).then_some(hop)
     }
 
     /// The next hop of a path, if that is how the packet left.
@@ -332,6 +356,13 @@ impl Tables {
         let adjacency = self.nexthops.adjacency(number).filter(|_| is_known)?;
         Some(Path { adjacency, destination: Some(destination), prefixes })
     }
+}
+
+/// Whether these are the labels that a path pushes.
+fn pushes(path: &Adjacency, labels: &LabelStack) -> bool {
+    let (left, pushed) = (labels.entries(), path.labelled().map_or(&[][..], Labelled::entries));
+    // An entropy label may be any.
+    left.len() == pushed.len() && left.iter().zip(pushed).all(|(&left, &pushed)| pushed == 0 || left >> 12 == pushed >> 12)
 }
 
 /// Whether the first bytes of an IPv4 packet have all that its flow is told by.

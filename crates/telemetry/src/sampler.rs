@@ -14,6 +14,9 @@
 //!
 //! An interface has one sample pool for both directions. A ring that is full is a counted loss of that sample,
 //! or of its fate; the agent reports the first and sends the sample without its output in the second case.
+//!
+//! A packet that is taken as it goes out is one that a driver is about to be asked to take. The sample says that it went, unless the graph
+//! tells afterwards that the driver refused it.
 
 mod losses;
 mod open;
@@ -87,6 +90,8 @@ pub struct Sampler {
     /// The worker's number, as told with the last look.
     worker: usize,
     choosers: Choosers,
+    /// Packets that were taken as they went out, of the vector that a driver is being asked to take, and where their samples are.
+    outgoing: Vec<(usize, usize)>,
     settings: Arc<Settings>,
     /// The settings as last seen.
     generation: u32,
@@ -210,6 +215,7 @@ impl Sampler {
             plan,
             changed: false,
             choosers: Choosers::default(),
+            outgoing: Vec::new(),
             random: Random::new(seed),
             worker: 0,
             recorder: Recorder { ticket: 0, samples: OpenSamples::new(writer), counters: counters.clone() },
@@ -265,7 +271,7 @@ impl Sampler {
         if self.choosers.get(look.interface).is_none() {
             self.begin(look.interface);
         }
-        let Sampler { choosers, recorder, .. } = self;
+        let Sampler { choosers, recorder, outgoing, .. } = self;
         let Some(chooser) = choosers.get_mut(look.interface) else { return 0 };
         self.worker = look.worker;
         recorder.samples.show_ended();
@@ -274,8 +280,15 @@ impl Sampler {
         // Each sample tells the pool as of its own packet: collectors that scale by the growth of the pool from one
         // sample to the next (pmacct does) would else find no growth between two of one vector.
         while let Some(packet) = usize::try_from(place).ok().and_then(|place| packets.get(place)) {
-            if recorder.record(look, packet, place as usize, before + place + 1, Sampling { rate: chooser.rate, header: chooser.header }) {
-                marks.mark(place as usize);
+            let sampling = Sampling { rate: chooser.rate, header: chooser.header };
+            match recorder.record(look, packet, place as usize, before + place + 1, sampling) {
+                Some(_) if look.point == Point::Rx => marks.mark(place as usize),
+                // No driver is asked to take what leaves by an inner interface.
+                Some(sample) if !look.inner => {
+                    outgoing.push((packet.identity(), sample));
+                    marks.await_driver();
+                }
+                _ => {}
             }
             place += 1 + chooser.gaps.pass();
             recorder.samples.fetch_slot(AHEAD);
@@ -333,10 +346,15 @@ impl Sampler {
         }
     }
 
-    /// These have not left.
+    /// These have not left, and will end so.
     #[cold]
     #[inline(never)]
-    fn take_back(&mut self, refused: &[Pkt]) {
+    fn take_back(&mut self, refused: &[Pkt], fate: Fate) {
+        for &(identity, sample) in &self.outgoing {
+            if refused.iter().any(|packet| packet.identity() == identity) {
+                self.recorder.samples.correct(sample, fate);
+            }
+        }
         for packet in refused.iter().filter(|packet| packet.flags().any(Flags::MARKED)) {
             self.recorder.samples.reopen(packet);
             self.leaving.retain(|&(identity, _)| identity != packet.identity());
@@ -377,9 +395,9 @@ impl Sampler {
 }
 
 impl Recorder {
-    /// Writes a sample; returns whether its packet is to be marked.
+    /// Writes a sample; returns where it is. The end of a packet that came in is to follow; what goes out has no ticket.
     #[inline(always)]
-    fn record<W: World>(&mut self, look: &Look<'_, W>, packet: &Pkt, place: usize, pool: u64, sampling: Sampling) -> bool {
+    fn record<W: World>(&mut self, look: &Look<'_, W>, packet: &Pkt, place: usize, pool: u64, sampling: Sampling) -> Option<usize> {
         let keep = usize::from(sampling.header);
         self.counters.taken.add(1);
         let ticket = if look.point == Point::Rx { next_ticket(self.ticket) } else { 0 };
@@ -396,16 +414,12 @@ impl Recorder {
             let copied = copy(packet, &mut sample.header, keep.max(TELLING));
             (sample.copied, sample.kept) = (copied as u16, copied.min(keep) as u16);
         });
-        if !written {
+        if written.is_none() {
             self.counters.lost.add(look.interface);
-            return false;
+        } else if ticket != 0 {
+            self.ticket = ticket;
         }
-        if ticket == 0 {
-            // It is known to go out.
-            return false;
-        }
-        self.ticket = ticket;
-        true
+        written
     }
 }
 
@@ -485,10 +499,11 @@ impl<W: World> Tap<W> for Sampler {
         if marked == 1 && self.recorder.samples.end_alone(interface, packets) { false } else { self.end_any(interface, packets, marked) }
     }
 
-    fn left(&mut self, refused: &[Pkt]) {
+    fn left(&mut self, refused: &[Pkt], fate: Fate) {
         if !refused.is_empty() {
-            self.take_back(refused);
+            self.take_back(refused, fate);
         }
+        self.outgoing.clear();
         self.recorder.samples.show_ended();
         if !self.leaving.is_empty() {
             self.tell_strangers();

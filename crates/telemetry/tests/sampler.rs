@@ -269,6 +269,9 @@ fn marked(rig: &mut Rig, packets: &mut [Pkt]) {
     }
 }
 
+/// A driver refused it.
+const FULL: Fate = Fate::Dropped { node: 8, reason: DropReason::TxFull };
+
 #[test]
 fn a_sample_is_shown_with_its_fate_when_all_before_it_have_theirs() {
     let Packets { mut packets, .. } = packets(5, 64);
@@ -283,7 +286,7 @@ fn a_sample_is_shown_with_its_fate_when_all_before_it_have_theirs() {
     packets[2].data_mut()[0] = 77;
     packets[4].set_flags(Flags::ORIGINATED);
     leave(&mut rig, &packets[2..]);
-    Tap::<Plain>::left(&mut rig.sampler, &packets[3..4]);
+    Tap::<Plain>::left(&mut rig.sampler, &packets[3..4], FULL);
     assert_eq!(endings(&mut rig), [(2, Some((Fate::Sent(OUTPUT), 77)))]);
     Tap::<Plain>::fate(&mut rig.sampler, &packets[3], dropped);
     assert_eq!(endings(&mut rig), [(3, Some((dropped, 0))), (4, Some((Fate::Kept, 0)))], "an answer of this router's went nowhere");
@@ -314,7 +317,7 @@ fn packets_that_leave_are_found_wherever_they_stand() {
             let (first, second) = vector.split_at(cut);
             for part in [first, second] {
                 if leave(&mut rig, part) {
-                    Tap::<Plain>::left(&mut rig.sampler, &[]);
+                    Tap::<Plain>::left(&mut rig.sampler, &[], FULL);
                 }
             }
             Tap::<Plain>::tick(&mut rig.sampler, 1);
@@ -338,11 +341,43 @@ fn what_is_refused_is_the_newest_under_its_identity() {
         assert_eq!(place, 0);
     }
     leave(&mut rig, &packets[1..]);
-    Tap::<Plain>::left(&mut rig.sampler, &packets[1..]);
+    Tap::<Plain>::left(&mut rig.sampler, &packets[1..], FULL);
     Tap::<Plain>::fate(&mut rig.sampler, &packets[0], Fate::Kept);
     assert_eq!(endings(&mut rig), [(0, Some((Fate::Kept, 0))), (1, Some((dropped, 0)))]);
     Tap::<Plain>::fate(&mut rig.sampler, &packets[1], Fate::Copied(2));
     assert_eq!(endings(&mut rig), [(1, Some((Fate::Copied(2), 0)))]);
+}
+
+/// In both directions at once; a packet that was refused comes again in the memory of one that left.
+#[test]
+fn what_was_taken_going_out_and_then_refused_was_dropped() {
+    let Packets { mut packets, .. } = packets(4, 64);
+    let mut rig = Rig::new(1, 2);
+    let both = |rig: &mut Rig, packets: &mut [Pkt], refused: std::ops::Range<usize>| {
+        marked(rig, packets);
+        assert!(rig.look_going_out(packets), "the sampler asks what the driver took");
+        leave(rig, packets);
+        Tap::<Plain>::left(&mut rig.sampler, &packets[refused.clone()], FULL);
+        for packet in &mut packets[refused] {
+            Tap::<Plain>::fate(&mut rig.sampler, packet, FULL);
+        }
+        packets.iter_mut().for_each(|packet| packet.clear_flags(Flags::MARKED));
+    };
+    both(&mut rig, &mut packets, 2..4);
+    both(&mut rig, &mut packets, 1..2);
+    // Nobody asks any more: nothing is known of what went out before.
+    Tap::<Plain>::left(&mut rig.sampler, &packets, FULL);
+    Tap::<Plain>::tick(&mut rig.sampler, 9);
+    let mut seen = [Vec::new(), Vec::new()];
+    rig.drain(|sample| seen[usize::from(sample.ticket == 0)].push((place(sample), sample.ending().map(|it| it.fate))));
+    let end = |refused: &[usize]| (0..4).map(|place| (place, refused.contains(&place))).collect::<Vec<_>>();
+    let ends = [end(&[2, 3]), end(&[1])].concat();
+    let [came, went] = seen;
+    assert_eq!(
+        came,
+        ends.iter().map(|&(place, refused)| (place, Some(if refused { FULL } else { Fate::Sent(OUTPUT) }))).collect::<Vec<_>>()
+    );
+    assert_eq!(went, ends.iter().map(|&(place, refused)| (place, refused.then_some(FULL))).collect::<Vec<_>>());
 }
 
 #[test]
@@ -360,10 +395,10 @@ fn a_sample_does_not_wait_for_a_packet_that_parted_and_its_fate_is_told_later() 
     assert_eq!(told(&mut rig), [(2, Fate::Kept)]);
     // What its driver refuses has not been sent.
     leave(&mut rig, &packets[..1]);
-    Tap::<Plain>::left(&mut rig.sampler, &packets[..1]);
+    Tap::<Plain>::left(&mut rig.sampler, &packets[..1], FULL);
     assert_eq!(told(&mut rig), []);
     assert!(leave(&mut rig, &packets[..1]));
-    Tap::<Plain>::left(&mut rig.sampler, &[]);
+    Tap::<Plain>::left(&mut rig.sampler, &[], FULL);
     assert_eq!(told(&mut rig), [(1, Fate::Sent(OUTPUT))]);
 }
 

@@ -105,13 +105,21 @@ impl<W: World> Graph<W> {
         self.taps.marker().is_some_and(|tap| tap.leaving(interface, packets, marked))
     }
 
-    /// Tells it that the driver took all but these, which are still marked.
+    /// Tells it that the driver took all but these, which are still marked and will be dropped at `node` for that `reason`.
     #[cold]
     #[inline(never)]
-    pub fn left(&mut self, refused: &[Pkt]) {
+    pub fn left(&mut self, refused: &[Pkt], node: usize, reason: DropReason) {
         if let Some(tap) = self.taps.marker() {
-            tap.left(refused);
+            tap.left(refused, Fate::Dropped { node: node as u16, reason });
         }
+    }
+
+    /// Lets tx taps look at a vector that a driver is about to be asked to take. Returns whether the tap that marks wants to know what
+    /// it took.
+    #[inline(always)]
+    pub fn look_before_leaving(&mut self, env: &Env<'_, W>, taps: u32, interface: u32, vector: &mut Vector) -> bool {
+        self.look(env, taps, Point::Tx, interface, vector);
+        taps != 0 && self.taps.marks.take_awaited()
     }
 
     /// All of these leave by an interface: those who follow packets are told. Comes before a driver, or another worker, is

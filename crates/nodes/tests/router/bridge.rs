@@ -54,6 +54,11 @@ fn add(router: &mut Router, change: impl FnOnce(&mut BridgeDomain)) {
     router.tables.bridges[DOMAIN as usize] = Some(Arc::new(domain.ready()));
 }
 
+/// The domain with more members.
+pub(crate) fn add_with(router: &mut Router, more: &[u32]) {
+    add(router, |bridge| bridge.members.extend(domain(&more.iter().map(|&interface| (interface, 0)).collect::<Vec<_>>(), 1).members));
+}
+
 /// Brings about one drop for this reason, for the test that reaches them all.
 pub(crate) fn reach(router: &mut Router, reason: DropReason) {
     add(router, |domain| match reason {

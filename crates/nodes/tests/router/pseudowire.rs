@@ -20,8 +20,8 @@ use crate::mpls::stack;
 use crate::rig::*;
 use crate::vlan::{Q, crammed, tagged};
 
-const RAW: u32 = 30;
-const TAGGED: u32 = 31;
+pub(crate) const RAW: u32 = 30;
+pub(crate) const TAGGED: u32 = 31;
 const ROUTED: u32 = 32;
 const CONTROL_WORD: [u8; 4] = [0; 4];
 

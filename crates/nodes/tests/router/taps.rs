@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use weir_buf::Pkt;
-use weir_graph::{Look, Marks, Point, Tap};
+use weir_graph::{DropReason, Fate, Look, Marks, Point, Tap};
 use weir_nodes::Tables;
 use weir_port::interface::Input;
 use weir_port::sub_interface::SubInterface;
@@ -122,4 +122,59 @@ fn nobody_is_shown_anything_while_nobody_looks() {
     router.tables.inner_taps = false;
     router.send_one(WEST, &tagged(&build::udp4(&through("10.0.21.2"), &[1; 30]), &[(Q, 100)]));
     assert_eq!(take(&seen), []);
+}
+
+/// What it was told a driver refused of each vector that it asked about: first payload octets, and how they end.
+type Refusals = Vec<(Vec<u8>, Option<DropReason>)>;
+
+/// Looks at what goes out, and wants to know what the driver takes of every second vector.
+struct Asker {
+    vectors: usize,
+    told: Arc<Mutex<Refusals>>,
+}
+
+impl Tap<Tables> for Asker {
+    fn name(&self) -> &'static str {
+        "asker"
+    }
+
+    fn look(&mut self, look: &Look<'_, Tables>, _: &[Pkt], marks: &mut Marks) -> u64 {
+        if look.point == Point::Tx {
+            self.vectors += 1;
+            if self.vectors % 2 == 1 {
+                marks.await_driver();
+            }
+        }
+        0
+    }
+
+    fn marks(&self) -> bool {
+        true
+    }
+
+    fn left(&mut self, refused: &[Pkt], fate: Fate) {
+        let reason = if let Fate::Dropped { reason, .. } = fate { Some(reason) } else { None };
+        let places = refused.iter().filter_map(|packet| packet.data().last().copied()).collect();
+        self.told.lock().unwrap().push((places, reason));
+    }
+}
+
+#[test]
+fn who_looks_at_what_goes_out_can_ask_what_the_driver_took() {
+    let told = Arc::<Mutex<Refusals>>::default();
+    let setup = Setup::default();
+    let asker = Asker { vectors: 0, told: Arc::clone(&told) };
+    let mut router = Router::built(setup, weir_nodes::graph(setup.icmp).tap(Box::new(asker)));
+    router.change(EAST, |it| it.tx_taps = 1);
+    let frames: Vec<Vec<u8>> = (0..5).map(|n| build::udp4(&through("10.0.2.2"), &[n; 30])).collect();
+    for room in [3, 3, usize::MAX] {
+        *router.room.lock().unwrap() = room;
+        router.send_all(WEST, &frames);
+    }
+    let refused = (vec![3, 4], Some(DropReason::TxFull));
+    assert_eq!(
+        *told.lock().unwrap(),
+        [refused, (vec![], Some(DropReason::TxFull))],
+        "not of the second vector, and of one that was taken whole"
+    );
 }

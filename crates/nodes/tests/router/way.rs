@@ -7,7 +7,7 @@ use weir_port::interface::Input;
 use weir_wire::build;
 
 use crate::bridge::{BVI, FIRST as MEMBER, from_inside, routed_side};
-use crate::mpls::under;
+use crate::mpls::{stack, under};
 use crate::rig::*;
 use crate::vlan::{DOUBLE, VLAN, routed, tagged, udp};
 use crate::vpn;
@@ -84,6 +84,25 @@ fn labels_are_those_of_their_side_and_what_is_under_the_last_one_is_looked_up() 
         let south = if frame[12] == 8 { "10.0.3.2" } else { "2001:db8:3::2" };
         assert_eq!((came.output, labels(&came), next(&came)), (SOUTH, (vec![120], vec![]), Some(address(south))));
     }
+}
+
+#[test]
+fn what_goes_into_a_pseudowire_has_the_next_hop_of_its_labels() {
+    let mut router = Router::default();
+    crate::pseudowire::add(&mut router);
+    let (came, left) = ways(&mut router, LEFT, LEFT, &crate::pseudowire::frame());
+    for way in [came, left] {
+        assert_eq!((labels(&way), next(&way), way.hop.unwrap().prefixes), ((vec![], vec![700]), Some(address("10.0.2.2")), None));
+    }
+    // In a bridge domain it is one of the pseudowires; labels that none of them pushes, or another station, are not explained.
+    crate::bridge::add_with(&mut router, &[crate::pseudowire::RAW, crate::pseudowire::TAGGED]);
+    let way = |labels: &[(u32, u8, u8)], station| {
+        let frame = [&their_mac(2, station).0[..], &our_mac(EAST).0, &[0x88, 0x47], &stack(labels), &[0; 40]].concat();
+        next(&router.tables.way(MEMBER, &crate::pseudowire::frame(), Some((EAST, &frame))))
+    };
+    let (raw, tagged) = ([(700, 0, 255)], [(100, 3, 255), (701, 3, 255)]);
+    assert_eq!((way(&raw, 2), way(&tagged, 2)), (Some(address("10.0.2.2")), Some(address("10.0.2.2"))));
+    assert_eq!((way(&tagged[..1], 2), way(&tagged[1..], 2), way(&raw, 3)), (None, None, None));
 }
 
 #[test]

@@ -26,7 +26,8 @@ impl<'a> Asked<'a> {
     pub(super) fn of(sample: &'a Sample, ending: Option<Ending<'a>>) -> Asked<'a> {
         let departure = match ending {
             Some(Ending { fate: Fate::Sent(interface), leaving }) => Some((interface, leaving)),
-            None if sample.ticket == 0 => Some((sample.interface, sample.start())),
+            // Also when the driver refused it: that is where it was to go.
+            _ if sample.ticket == 0 => Some((sample.interface, sample.start())),
             _ => None,
         };
         let (input, start) = if sample.ticket == 0 { (sample.input, &[][..]) } else { (sample.interface, sample.start()) };

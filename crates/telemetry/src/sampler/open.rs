@@ -45,9 +45,9 @@ impl OpenSamples {
         weir_cpu::prefetch_write(slot.wrapping_add(128));
     }
 
-    /// Writes the sample of a packet, whose end is to follow when it is `open`. `false` when the ring is full.
+    /// Writes the sample of a packet, whose end is to follow when it is `open`; returns where. `None` when the ring is full.
     #[inline(always)]
-    pub(super) fn add(&mut self, packet: &Pkt, open: bool, fill: impl FnOnce(&mut Sample)) -> bool {
+    pub(super) fn add(&mut self, packet: &Pkt, open: bool, fill: impl FnOnce(&mut Sample)) -> Option<usize> {
         let place = self.ring.next();
         let staged = self.ring.stage_with(|sample| {
             sample.begin(packet, open);
@@ -57,7 +57,7 @@ impl OpenSamples {
             self.note_end(place);
             self.keep_up();
         }
-        staged
+        staged.then_some(place)
     }
 
     /// The same when no other sample is under way, which spares looking for them: those that ended are shown. `false`, and no sample is
@@ -73,6 +73,12 @@ impl OpenSamples {
             sample.begin(packet, true);
             fill(sample);
         })
+    }
+
+    /// A packet that was about to go out ended so after all, and its sample is not shown yet.
+    #[cold]
+    pub(super) fn correct(&mut self, place: usize, fate: Fate) {
+        self.ring.change_staged(place, |sample| sample.fate = Some(fate));
     }
 
     /// Of packets about to leave by an interface one is marked: it ends so if it stands where it stood as it came in and no other
@@ -162,7 +168,7 @@ impl OpenSamples {
         for back in 1..=self.ring.staged() {
             let place = self.ring.next().wrapping_sub(back);
             let reopened = self.ring.change_staged(place, |sample| {
-                let it = sample.fate.is_some() && sample.identity == packet.identity();
+                let it = sample.ticket != 0 && sample.fate.is_some() && sample.identity == packet.identity();
                 if it {
                     (sample.open, sample.fate) = (true, None);
                 }

@@ -28,7 +28,7 @@ pub struct Sample {
     pub(super) identity: usize,
     /// Bytes of the whole frame, without FCS.
     pub frame: u32,
-    /// Under which its fate is told; 0 of what goes out, whose fate is to go out.
+    /// Under which its fate is told; 0 of what goes out, whose fate is to go out unless the sample has another one.
     pub ticket: u32,
     /// The interface that the packet came in on; 0 of what this router itself sends.
     pub input: u32,

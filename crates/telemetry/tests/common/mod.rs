@@ -166,6 +166,12 @@ impl Rig {
         self.look_on(INTERFACE, packets);
     }
 
+    /// One vector is about to leave; whether the sampler wants to know what the driver takes of it.
+    pub(crate) fn look_going_out(&mut self, packets: &[Pkt]) -> bool {
+        self.pass(Point::Tx, OUTPUT, packets);
+        self.marks.take_awaited()
+    }
+
     /// All samples that wait, oldest first.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(&Sample)) -> u64 {
         let mut count = 0;
