@@ -1,11 +1,17 @@
 //! Runs the cases with little effort; for tuning.
+use std::time::Duration;
+
 fn main() {
     let only: Vec<String> = std::env::args().skip(1).collect();
     for &case in weir_bench::Case::ALL {
         if !only.is_empty() && !only.iter().any(|name| name == case.name()) {
             continue;
         }
-        match weir_bench::run_case(case, weir_bench::Effort { turns: 512, pairs: 31, thinned: 1 }, |_| ()) {
+        match weir_bench::run_case(
+            case,
+            weir_bench::Effort { turns: 512, pairs: 31, thinned: 1, portion: Duration::from_millis(100) },
+            |_| (),
+        ) {
             Ok((results, huge)) => {
                 for found in results {
                     let weir_bench::Found::Packets(r) = found else {

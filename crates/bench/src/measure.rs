@@ -2,10 +2,15 @@
 //!
 //! The graph runs in a thread of its own on one core, the reader of its samples in another on another core, as worker and agent do
 //! in a router. What sFlow adds is found in slices that take turns (`paired.rs`).
+//!
+//! A shared machine is slower by half for tenths of a second every now and then, when others have their turn on the same core. A median
+//! over less than that is of one such spell or of none. So the blocks without sFlow come in portions, before each rate and behind
+//! the last, each longer than most spells are.
 
 use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use weir_buf::{PoolError, VECTOR};
 use weir_fib::FibError;
@@ -26,11 +31,13 @@ pub struct Effort {
     pub pairs: usize,
     /// One in so many prefixes of a full table: 1 but for trying things out.
     pub thinned: usize,
+    /// A portion of blocks lasts so long at least.
+    pub portion: Duration,
 }
 
 impl Default for Effort {
     fn default() -> Effort {
-        Effort { turns: 512, pairs: 121, thinned: 1 }
+        Effort { turns: 512, pairs: 121, thinned: 1, portion: Duration::from_millis(400) }
     }
 }
 
@@ -69,7 +76,7 @@ pub(crate) const RATES: [(u32, f64, &[&str]); 4] = [
 ];
 
 /// Where something is promised, so many times the rounds are played, since it is little.
-const MORE_ROUNDS: usize = 4;
+const MORE_ROUNDS: usize = 8;
 
 /// Measures a case; `progress` is told what comes next. Also says whether packet memory lay on hugepages.
 ///
@@ -143,16 +150,20 @@ fn packets(
         });
         // It begins on the core that this thread is tied to, and under a real-time scheduler it would never get to run there.
         ready.wait();
-        let mut results = vec![off(&mut rig, name, effort, progress)];
+        let (mut off, mut results) = (Off::default(), Vec::new());
         for (rate, at_most, promised) in RATES {
             let promised = promised.contains(&name);
-            let effort = if promised { Effort { pairs: effort.pairs * MORE_ROUNDS, ..effort } } else { effort };
+            progress(&format!("{name}: off"));
+            off.portion(&mut rig, effort);
             progress(&format!("{name}: sFlow 1:{rate}"));
             let lost = counters.lost.get();
-            let result = with_sflow(&mut rig, name, effort, rate, &got);
+            let rounds = if promised { effort.pairs * MORE_ROUNDS } else { effort.pairs };
+            let result = with_sflow(&mut rig, name, Effort { pairs: rounds, ..effort }, rate, &got);
             let samples_lost = Some(counters.lost.get() - lost);
             results.push(CaseResult { added_at_most: promised.then_some(at_most), samples_lost, ..result });
         }
+        off.portion(&mut rig, effort);
+        results.insert(0, off.result(name));
         stop.store(true, Ordering::Release);
         let _ = reader.join();
         results
@@ -162,7 +173,7 @@ fn packets(
 
 /// How long the reader rests: as the agent does where samples are dense. One that asked all the time would
 /// take the ring's lines away from the worker while it writes them.
-const REST: std::time::Duration = std::time::Duration::from_millis(1);
+const REST: Duration = Duration::from_millis(1);
 
 /// The ring's reader.
 fn drain(mut source: SampleSource, stop: &AtomicBool, got: &AtomicU64) {
@@ -182,29 +193,54 @@ fn drain(mut source: SampleSource, stop: &AtomicBool, got: &AtomicU64) {
     }
 }
 
-fn off(rig: &mut Rig, name: &'static str, effort: Effort, progress: &mut impl FnMut(&str)) -> CaseResult {
-    progress(&format!("{name}: off"));
-    rig.sample(0);
-    rig.block(effort.turns, false);
-    let before = rig.node_clocks();
-    let mut blocks: Vec<f64> = (0..effort.pairs).map(|_| rig.block(effort.turns, false)).collect();
-    result(rig, name, "off".into(), &before, &mut blocks)
+/// Clocks by node, with the packets that they were spent on.
+type NodeClocks = BTreeMap<&'static str, (u64, u64)>;
+
+/// What is found without sFlow, portion by portion.
+#[derive(Default)]
+struct Off {
+    blocks: Vec<f64>,
+    nodes: NodeClocks,
+    /// Blocks of a portion: as many as the first one had time for.
+    each: usize,
 }
 
-fn result(rig: &Rig, name: &'static str, sflow: String, before: &[(&'static str, u64, u64)], blocks: &mut [f64]) -> CaseResult {
-    let clocks = quantile(blocks, 0.5);
-    let mut nodes = BTreeMap::new();
-    for ((name, clocks, packets), (_, clocks_before, packets_before)) in rig.node_clocks().into_iter().zip(before) {
-        if packets > *packets_before {
-            nodes.insert(name, round((clocks - clocks_before) as f64 / (packets - packets_before) as f64));
+impl Off {
+    fn portion(&mut self, rig: &mut Rig, effort: Effort) {
+        rig.sample(0);
+        rig.block(effort.turns, false);
+        let (begun, nodes) = (Instant::now(), rig.node_clocks());
+        let mut count = 0;
+        while if self.each == 0 { count < effort.pairs || begun.elapsed() < effort.portion } else { count < self.each } {
+            self.blocks.push(rig.block(effort.turns, false));
+            count += 1;
         }
+        self.each = count;
+        add_nodes(&mut self.nodes, rig, &nodes);
     }
+
+    fn result(mut self, name: &'static str) -> CaseResult {
+        result(name, "off".into(), &self.nodes, &mut self.blocks)
+    }
+}
+
+/// Adds what nodes took since then.
+fn add_nodes(nodes: &mut NodeClocks, rig: &Rig, before: &[(&'static str, u64, u64)]) {
+    for ((name, clocks, packets), (_, clocks_before, packets_before)) in rig.node_clocks().into_iter().zip(before) {
+        let node = nodes.entry(name).or_default();
+        *node = (node.0 + clocks - clocks_before, node.1 + packets - packets_before);
+    }
+}
+
+fn result(name: &'static str, sflow: String, nodes: &NodeClocks, blocks: &mut [f64]) -> CaseResult {
+    let clocks = quantile(blocks, 0.5);
+    let visited = nodes.iter().filter(|(_, (_, packets))| *packets > 0);
     CaseResult {
         name,
         sflow,
         clocks_per_packet: round(clocks),
         mpps: round(weir_cpu::tsc_hz() as f64 / clocks / 1e6),
-        nodes,
+        nodes: visited.map(|(&node, &(clocks, packets))| (node, round(clocks as f64 / packets as f64))).collect(),
         limit: Limit::None,
         at_most: None,
         added: None,
@@ -225,7 +261,9 @@ fn with_sflow(rig: &mut Rig, name: &'static str, effort: Effort, rate: u32, got:
     rig.block(effort.turns, true);
     let (before, got_before) = (rig.node_clocks(), got.load(Ordering::Acquire));
     let mut found = paired::measure(rig, effort.turns, effort.pairs);
-    let result = result(rig, name, rate.to_string(), &before, &mut found.with);
+    let mut nodes = NodeClocks::new();
+    add_nodes(&mut nodes, rig, &before);
+    let result = result(name, rate.to_string(), &nodes, &mut found.with);
     CaseResult {
         added: Some(found.added.median),
         added_low: Some(found.added.low),

@@ -126,11 +126,17 @@ fn run(name: &'static str, flows: u64, target: f64, effort: Effort, progress: &m
     Ok((Found::Metered(result), hugepages))
 }
 
-/// Blocks with and without take turns; which comes first changes from pair to pair.
+/// Blocks with and without take turns for so many portions of time at least.
+const PORTIONS: u32 = 10;
+
+/// Which of them comes first changes from pair to pair.
 fn pairs(rig: &mut Rig, effort: Effort) -> Metered {
     rig.block(effort.turns, true);
     let (mut with, mut without, mut added, mut null) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for pair in 0..effort.pairs {
+    let begun = Instant::now();
+    let (portions, mut pair) = (effort.portion * PORTIONS, 0);
+    while pair < effort.pairs || begun.elapsed() < portions {
+        pair += 1;
         let first = rig.block(effort.turns, pair % 2 == 1);
         let second = rig.block(effort.turns, pair % 2 == 0);
         let (on, off) = if pair % 2 == 1 { (first, second) } else { (second, first) };
