@@ -1,6 +1,6 @@
 //! The memory file behind a pool: made, sealed, mapped, unmapped.
 //!
-//! Hugepages are taken when there are any and asked for softly when there are none. The file is
+//! Hugepages are taken when there are any; when none were set aside, ordinary pages lie so that the kernel can put them together. The file is
 //! sealed against growing and shrinking, so that a peer to whom the descriptor is given can never
 //! make a mapped page vanish.
 
@@ -10,16 +10,17 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
+use weir_cpu::HUGE_PAGE;
+
 /// Which pages a region is to have, and has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hugepages {
-    /// 2 MiB pages when the system has enough free ones, else ordinary ones.
+    /// 2 MiB pages when the system has set enough aside, else ordinary ones that the kernel puts together where it can.
     Auto,
     /// Ordinary pages.
     Off,
 }
 
-const HUGE: usize = 2 << 20;
 const PAGE: usize = 4096;
 
 /// A mapped, sealed memory file.
@@ -29,6 +30,7 @@ pub(crate) struct Region {
     bytes: usize,
     huge: bool,
     file: OwnedFd,
+    _mapped: Mapped,
 }
 
 // SAFETY: a region is a plain piece of memory with a fixed address; who may touch which chunk of it
@@ -41,11 +43,23 @@ impl Region {
     /// Makes a region of at least `bytes`.
     pub(crate) fn new(bytes: usize, pages: Hugepages) -> io::Result<Region> {
         if pages == Hugepages::Auto
-            && let Ok(region) = Region::with_pages(bytes.next_multiple_of(HUGE), true)
+            && let Ok(region) = Region::with_pages(bytes.next_multiple_of(HUGE_PAGE), true)
         {
             return Ok(region);
         }
-        Region::with_pages(bytes.next_multiple_of(PAGE), false)
+        let region = Region::with_pages(bytes.next_multiple_of(PAGE), false)?;
+        if pages == Hugepages::Auto {
+            region.put_together();
+        }
+        Ok(region)
+    }
+
+    /// Asks the kernel for large pages in the place of ordinary ones (Linux 6.1), which moves what is there: 2 ms a MiB.
+    fn put_together(&self) {
+        for advice in [libc::MADV_HUGEPAGE, libc::MADV_COLLAPSE] {
+            // SAFETY: it changes nothing that anybody reads; a kernel that does not know or cannot do it refuses it.
+            unsafe { libc::madvise(self.base.as_ptr().cast(), self.bytes, advice) };
+        }
     }
 
     fn with_pages(bytes: usize, huge: bool) -> io::Result<Region> {
@@ -66,28 +80,9 @@ impl Region {
         if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: no fixed address is asked for, so nothing that is mapped can be replaced; the
-        // length is the file's. MAP_POPULATE makes a lack of hugepages an error here and not a
-        // SIGBUS later.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_POPULATE,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        if !huge {
-            // SAFETY: advice on a range that we mapped; it may be ignored.
-            unsafe { libc::madvise(base, bytes, libc::MADV_HUGEPAGE) };
-        }
-        let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
-        Ok(Region { base, bytes, huge, file })
+        let mapped = if huge { Mapped::file(&file, bytes)? } else { Mapped::nothing(bytes + HUGE_PAGE)? };
+        let base = if huge { mapped.start } else { mapped.put_file(&file, bytes)? };
+        Ok(Region { base, bytes, huge, file, _mapped: mapped })
     }
 
     pub(crate) fn base(&self) -> NonNull<u8> {
@@ -107,10 +102,58 @@ impl Region {
     }
 }
 
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: base and length are those of our own mapping, and a region is only dropped when
-        // every chunk of it is free (`pool::Handle`), so nobody holds an address into it.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+/// A range of addresses that goes with its owner.
+#[derive(Debug)]
+struct Mapped {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Mapped {
+    /// All of a file, wherever there is room.
+    fn file(file: &OwnedFd, bytes: usize) -> io::Result<Mapped> {
+        let kind = libc::MAP_SHARED | libc::MAP_POPULATE;
+        // SAFETY: no fixed address is asked for, so nothing that is mapped can be replaced; the
+        // length is the file's. MAP_POPULATE makes a lack of hugepages an error here and not a
+        // SIGBUS later.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, kind, file.as_raw_fd(), 0) };
+        Ok(Mapped { start: checked(start)?, bytes })
     }
+
+    /// Addresses that nobody may touch.
+    fn nothing(bytes: usize) -> io::Result<Mapped> {
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: no fixed address is asked for.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, kind, -1, 0) };
+        Ok(Mapped { start: checked(start)?, bytes })
+    }
+
+    /// Puts all of a file at the first place in this range at which a large page can begin.
+    fn put_file(&self, file: &OwnedFd, bytes: usize) -> io::Result<NonNull<u8>> {
+        let skipped = self.start.align_offset(HUGE_PAGE);
+        if skipped.saturating_add(bytes) > self.bytes {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let kind = libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_POPULATE;
+        // SAFETY: all of it lies within this range, which is ours, and in which nothing is yet.
+        unsafe {
+            let place = self.start.add(skipped).as_ptr().cast();
+            checked(libc::mmap(place, bytes, libc::PROT_READ | libc::PROT_WRITE, kind, file.as_raw_fd(), 0))
+        }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the range is our own, and a region is only dropped when every chunk of it is free (`pool::Handle`), so
+        // nobody holds an address into it.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+fn checked(mapped: *mut libc::c_void) -> io::Result<NonNull<u8>> {
+    if mapped == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(mapped.cast::<u8>()).ok_or_else(|| io::Error::other("mapped at address 0"))
 }

@@ -218,3 +218,14 @@ fn a_tally_is_the_sum_of_its_packets() {
         assert_eq!(tally.flags(), part.iter().fold(Flags::NONE, |all, packet| all | packet.flags()));
     }
 }
+
+/// Where ordinary pages are put together, they have to begin where a large one does.
+#[test]
+fn packet_memory_begins_where_a_large_page_can() {
+    for hugepages in [Hugepages::Auto, Hugepages::Off] {
+        let pool = Pool::new(PoolConfig { chunks: 2048, hugepages }).unwrap();
+        let packets: Vec<Pkt> = std::iter::from_fn(|| pool.alloc()).collect();
+        let first = packets.iter().map(|packet| packet.data().as_ptr().addr()).min();
+        assert_eq!((packets.len(), first.map(|first| (first - HEADROOM) % weir_cpu::HUGE_PAGE)), (2048, Some(0)), "{hugepages:?}");
+    }
+}

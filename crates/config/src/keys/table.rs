@@ -360,7 +360,7 @@ pub(crate) static KEYS: &[Key] = &[
 
     key("buffers", Section, "{}", "{per-numa: 32768}", "Packet memory. A change needs a restart."),
     key("buffers.per-numa", Whole(1024, 4_194_304), "16384", "32768", "Buffers in the pool of each NUMA node."),
-    key("buffers.hugepages", Word(&["auto", "off"]), "auto", "off", "Whether the pool lies in hugepages when there are enough free ones."),
+    key("buffers.hugepages", Word(&["auto", "off"]), "auto", "off", "Whether the pool lies in hugepages when there are enough free ones; if not, the kernel is asked to make some (Linux 6.1)."),
 
     key("api", Section, "{}", "{socket: /run/weir/second.sock}", "Where the router is reached, and by whom. A change needs a restart."),
     key("api.socket", File(107), "/run/weir/api.sock", "/run/weir/second.sock", "The Unix socket of the API."),
