@@ -4,7 +4,7 @@
 //! in a router. What sFlow adds is found in slices that take turns (`paired.rs`).
 //!
 //! A shared machine is slower by half for tenths of a second every now and then, when others have their turn on the same core. A median
-//! over less than that is of one such spell or of none. So the blocks without sFlow come in portions, before each rate and behind
+//! over less than that is of one such spell or of none. So the slices without sFlow come in portions, before each rate and behind
 //! the last, each longer than most spells are.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub struct Effort {
     pub pairs: usize,
     /// One in so many prefixes of a full table: 1 but for trying things out.
     pub thinned: usize,
-    /// A portion of blocks lasts so long at least.
+    /// A portion of slices or blocks lasts so long at least.
     pub portion: Duration,
 }
 
@@ -199,20 +199,25 @@ type NodeClocks = BTreeMap<&'static str, (u64, u64)>;
 /// What is found without sFlow, portion by portion.
 #[derive(Default)]
 struct Off {
-    blocks: Vec<f64>,
+    slices: Vec<f64>,
     nodes: NodeClocks,
-    /// Blocks of a portion: as many as the first one had time for.
+    /// Slices of a portion: as many as the first one had time for.
     each: usize,
+    /// Slices that were played again.
+    repeated: u64,
 }
 
 impl Off {
     fn portion(&mut self, rig: &mut Rig, effort: Effort) {
         rig.sample(0);
-        rig.block(effort.turns, false);
+        let turns = paired::slice_of(effort.turns);
+        let interrupted = paired::interrupted(rig.block(effort.turns, false));
         let (begun, nodes) = (Instant::now(), rig.node_clocks());
         let mut count = 0;
         while if self.each == 0 { count < effort.pairs || begun.elapsed() < effort.portion } else { count < self.each } {
-            self.blocks.push(rig.block(effort.turns, false));
+            let (clocks, again) = paired::slice(rig, turns, false, interrupted);
+            self.slices.push(clocks);
+            self.repeated += again;
             count += 1;
         }
         self.each = count;
@@ -220,7 +225,7 @@ impl Off {
     }
 
     fn result(mut self, name: &'static str) -> CaseResult {
-        result(name, "off".into(), &self.nodes, &mut self.blocks)
+        CaseResult { repeated: Some(self.repeated), ..result(name, "off".into(), &self.nodes, &mut self.slices) }
     }
 }
 
@@ -239,6 +244,8 @@ fn result(name: &'static str, sflow: String, nodes: &NodeClocks, blocks: &mut [f
         name,
         sflow,
         clocks_per_packet: round(clocks),
+        clocks_low: round(quantile(blocks, 0.25)),
+        clocks_high: round(quantile(blocks, 0.75)),
         mpps: round(weir_cpu::tsc_hz() as f64 / clocks / 1e6),
         nodes: visited.map(|(&node, &(clocks, packets))| (node, round(clocks as f64 / packets as f64))).collect(),
         limit: Limit::None,

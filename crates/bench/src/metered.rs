@@ -19,6 +19,7 @@ use weir_telemetry::meter::MeterPlan;
 
 use crate::cases::ip4;
 use crate::measure::{BenchError, Effort, quantile, round};
+use crate::paired;
 use crate::report::Found;
 use crate::rig::Rig;
 use crate::scene::{Frames, IN, Scene, forwarded4, udp4_flow};
@@ -53,6 +54,8 @@ pub struct Metered {
     pub resident: u64,
     /// Records that found the ring full.
     pub unexported: u64,
+    /// Turns in which the core was taken away, and which do not count.
+    pub left_out: u64,
 }
 
 /// What the exporter takes; a figure that ends in `_target` is what was asked for.
@@ -129,26 +132,45 @@ fn run(name: &'static str, flows: u64, target: f64, effort: Effort, progress: &m
 /// Blocks with and without take turns for so many portions of time at least.
 const PORTIONS: u32 = 10;
 
+/// Clocks a packet of so many turns, without those that were interrupted; and how many those were. A block of a large table is too long to be
+/// played again until nobody interrupts it.
+fn block(rig: &mut Rig, turns: usize, metered: bool, interrupted: u64) -> (f64, u64) {
+    let (mut sum, mut left_out) = (0, 0);
+    for _ in 0..turns {
+        match rig.turn(metered) {
+            clocks if clocks > interrupted => left_out += 1,
+            clocks => sum += clocks,
+        }
+    }
+    (sum as f64 / ((turns as u64 - left_out).max(1) * VECTOR as u64) as f64, left_out)
+}
+
 /// Which of them comes first changes from pair to pair.
 fn pairs(rig: &mut Rig, effort: Effort) -> Metered {
-    rig.block(effort.turns, true);
+    let interrupted = paired::interrupted(rig.block(effort.turns, true));
     let (mut with, mut without, mut added, mut null) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let begun = Instant::now();
-    let (portions, mut pair) = (effort.portion * PORTIONS, 0);
+    let (portions, mut pair, mut left_out) = (effort.portion * PORTIONS, 0, 0);
+    let mut block = |turns: usize, metered: bool| {
+        let (clocks, interruptions) = block(rig, turns, metered, interrupted);
+        left_out += interruptions;
+        clocks
+    };
     while pair < effort.pairs || begun.elapsed() < portions {
         pair += 1;
-        let first = rig.block(effort.turns, pair % 2 == 1);
-        let second = rig.block(effort.turns, pair % 2 == 0);
+        let first = block(effort.turns, pair % 2 == 1);
+        let second = block(effort.turns, pair % 2 == 0);
         let (on, off) = if pair % 2 == 1 { (first, second) } else { (second, first) };
         with.push(on);
         without.push(off);
         added.push(on - off);
-        let (one, two) = (rig.block(effort.turns / 2, false), rig.block(effort.turns / 2, false));
+        let (one, two) = (block(effort.turns / 2, false), block(effort.turns / 2, false));
         null.push(if pair % 2 == 1 { one - two } else { two - one });
     }
     Metered {
         name: "",
         flows: 0,
+        left_out,
         clocks_per_packet: round(quantile(&mut with, 0.5)),
         clocks_per_packet_off: round(quantile(&mut without, 0.5)),
         tap_clocks: round(quantile(&mut added, 0.5)),

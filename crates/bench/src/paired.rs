@@ -66,9 +66,9 @@ pub(crate) struct Paired {
 
 /// So many rounds, with `turns` turns of each kind in a round.
 pub(crate) fn measure(rig: &mut Rig, turns: usize, rounds: usize) -> Paired {
-    let turns = turns.div_ceil(ORDERS.len());
+    let turns = slice_of(turns);
     let warm = (rig.block(turns, true) + rig.block(turns, false)) / 2.0;
-    let interrupted = (warm * 4.0 * VECTOR as f64) as u64 + 50_000;
+    let interrupted = interrupted(warm);
     let (mut with, mut added, mut null, mut repeated) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for _ in 0..rounds {
         let mut clocks = [0.0; 3];
@@ -85,8 +85,18 @@ pub(crate) fn measure(rig: &mut Rig, turns: usize, rounds: usize) -> Paired {
     Paired { with, added: Estimate::of(&mut added), null: Estimate::of(&mut null), repeated }
 }
 
+/// Turns of a slice, when so many of each kind make up a round.
+pub(crate) fn slice_of(turns: usize) -> usize {
+    turns.div_ceil(ORDERS.len())
+}
+
+/// Clocks that a turn does not take unless it is interrupted, when a packet takes so many.
+pub(crate) fn interrupted(clocks: f64) -> u64 {
+    (clocks * 4.0 * VECTOR as f64) as u64 + 50_000
+}
+
 /// Clocks a packet of some turns without interruption, and how often they were played in vain.
-fn slice(rig: &mut Rig, turns: usize, with: bool, interrupted: u64) -> (f64, u64) {
+pub(crate) fn slice(rig: &mut Rig, turns: usize, with: bool, interrupted: u64) -> (f64, u64) {
     for played in 1.. {
         (0..WARM).for_each(|_| {
             rig.turn(with);

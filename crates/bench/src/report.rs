@@ -35,8 +35,12 @@ pub struct CaseResult {
     pub name: &'static str,
     /// "off" or one in how many packets.
     pub sflow: String,
-    /// Clocks of the whole dataplane a packet, without the generator's input.
+    /// Clocks of the whole dataplane a packet, without the generator's input: the median of slices.
     pub clocks_per_packet: f64,
+    /// Its lower quartile: what it is while nobody else has a part of the core, if that is a quarter of the time at least.
+    pub clocks_low: f64,
+    /// Its upper quartile.
+    pub clocks_high: f64,
     /// Millions of packets a second that this makes on one core.
     pub mpps: f64,
     /// Clocks a packet by node.
