@@ -50,8 +50,8 @@ test-kernel: setup
 
 test-long: test build
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/loom" $(CARGO) test -p weir-ring --release --locked
-	WEIR_LONG=1 $(CARGO) test --workspace --release --locked
-	$(CARGO) test -p weir --release --locked --test python_client --test schemathesis -- --ignored
+	WEIR_LONG=1 $(CARGO) test --workspace --profile long --locked
+	$(CARGO) test -p weir --profile long --locked --test python_client --test schemathesis -- --ignored
 	packaging/test $(WEIR)
 	$(CARGO) run -q --locked -p xtask -- instructions $(WEIR)
 	$(WEIR) bench
