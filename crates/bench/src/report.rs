@@ -35,11 +35,12 @@ pub struct CaseResult {
     pub name: &'static str,
     /// "off" or one in how many packets.
     pub sflow: String,
-    /// Clocks of the whole dataplane a packet, without the generator's input: the median of slices.
+    /// Clocks of the whole dataplane a packet, without the generator's input: the lower quartile of slices. On a machine whose cores are
+    /// shared there are slices of two speeds, and the median is of the one that was more frequent, whatever the code costs.
     pub clocks_per_packet: f64,
-    /// Its lower quartile: what it is while nobody else has a part of the core, if that is a quarter of the time at least.
-    pub clocks_low: f64,
-    /// Its upper quartile.
+    /// Their median.
+    pub clocks_median: f64,
+    /// Their upper quartile.
     pub clocks_high: f64,
     /// Millions of packets a second that this makes on one core.
     pub mpps: f64,

@@ -1,6 +1,8 @@
 //! Readers look up while the writer changes routes: no address ever has an answer that was never
 //! right for it, and blocks go round without being seen in a wrong place. IPv6 has nodes of its own: ranges and forks.
 
+mod long;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use std::net::Ipv6Addr;
@@ -88,7 +90,7 @@ fn read_beside(domain: &Domain, mut writer: Fib4Writer) {
         }
         let mut seed = 4711;
         let mut there = vec![false; prefixes.len()];
-        for _ in 0..60_000 {
+        for _ in 0..long::times(60_000, 40) {
             let n = 2 + next(&mut seed) as usize % (prefixes.len() - 2);
             if there[n] {
                 assert_eq!(writer.remove(prefixes[n]), Some(n as u32 + 1));
@@ -166,7 +168,7 @@ fn readers_of_forks_see_only_answers_that_were_right() {
         }
         let mut seed = 4711;
         let mut there = vec![true; prefixes.len()];
-        for _ in 0..6_000 {
+        for _ in 0..long::times(6_000, 100) {
             let n = 1 + next(&mut seed) as usize % (prefixes.len() - 1);
             if there[n] {
                 assert_eq!(writer.remove(prefixes[n]), Some(group6(n)));

@@ -236,7 +236,8 @@ fn line(case: &CaseResult, to: &mut dyn Write) -> Result<(), Failure> {
     let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.2}"));
     let quartiles = match (case.added_low, case.added_high) {
         (Some(low), Some(high)) => format!("{low:.2} to {high:.2}"),
-        _ => String::new(),
+        // Without sFlow median and upper quartile of the clocks: where they are far above, others had a part of the core.
+        _ => format!("{:.2} to {:.2}", case.clocks_median, case.clocks_high),
     };
     let nodes: Vec<String> = case.nodes.iter().map(|(name, clocks)| format!("{name} {clocks:.1}")).collect();
     let within = |value: Option<f64>, error: Option<f64>| match (value, error) {
