@@ -135,7 +135,7 @@ const LABELLED: usize = ETHERNET + ENTRY + 12;
 /// the packet's whole bytes, goes.
 #[inline(always)]
 pub(crate) fn one4(below: &Adjacency, entry: u32, packet: &mut Pkt, plain: Plain) -> Option<u32> {
-    let (start, end) = below.in_use()?;
+    let (start, rest) = below.in_use_by_ip4()?;
     let hops = hop_taken(plain.hops)?;
     let whole = plain.whole;
     if whole + ENTRY > below.longest_frame() || packet.headroom() < ENTRY {
@@ -146,8 +146,9 @@ pub(crate) fn one4(below: &Adjacency, entry: u32, packet: &mut Pkt, plain: Plain
         let _ = packet.set_len(whole);
     }
     let frame = packet.push_front(ENTRY)?.first_chunk_mut::<LABELLED>()?;
+    // Each overwrites the end of the one before.
     frame[..8].copy_from_slice(&start);
-    frame[8..12].copy_from_slice(&end);
+    frame[6..ETHERNET].copy_from_slice(&rest);
     frame[12..ETHERNET].copy_from_slice(&EtherType::MPLS.0.to_be_bytes());
     frame[ETHERNET..ETHERNET + ENTRY].copy_from_slice(&word.to_be_bytes());
     frame[HOPS + ENTRY..].copy_from_slice(&hops.to_le_bytes());
