@@ -36,7 +36,7 @@ pub struct Metered {
     pub name: &'static str,
     /// Flows that packets are of; 0: every packet begins one.
     pub flows: u64,
-    /// Clocks of the whole dataplane a packet, with the meter.
+    /// Clocks of the whole dataplane a packet, with the meter: the median of blocks.
     pub clocks_per_packet: f64,
     /// The same without.
     pub clocks_per_packet_off: f64,

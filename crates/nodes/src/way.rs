@@ -227,14 +227,12 @@ impl Tables {
         let tagged = if self.switches(came.interface) { came.interface } else { interface };
         let taken = self.interface(tagged)?.sub_interface.map_or(0, |sub_interface| sub_interface.encapsulation.count());
         let here = self.interface(interface)?;
-        if here.input != Input::Routed {
+        // What a bridge has for its routed side is addressed to that.
+        let is_switched = here.input != Input::Routed || here.bvi_of.is_some() && came.destination() != Some(&here.mac.0);
+        if is_switched {
             return self.hop_into_pseudowire(came.interface, left);
         }
         if came.tags.payload_at != 14 + taken * TAG_LEN {
-            return None;
-        }
-        // What a bridge has for its routed side is addressed to that.
-        if here.bvi_of.is_some() && came.destination() != Some(&here.mac.0) {
             return None;
         }
         self.hop_of(&self.path(here.table, came)?, left)

@@ -59,6 +59,12 @@ pub(crate) fn add_with(router: &mut Router, more: &[u32]) {
     add(router, |bridge| bridge.members.extend(domain(&more.iter().map(|&interface| (interface, 0)).collect::<Vec<_>>(), 1).members));
 }
 
+/// The domain that there is has one more member.
+pub(crate) fn join(router: &mut Router, interface: u32) {
+    let place = router.tables.bridges[DOMAIN as usize].as_mut().unwrap();
+    Arc::get_mut(place).unwrap().members.extend(domain(&[(interface, 0)], 1).members);
+}
+
 /// Brings about one drop for this reason, for the test that reaches them all.
 pub(crate) fn reach(router: &mut Router, reason: DropReason) {
     add(router, |domain| match reason {

@@ -124,7 +124,7 @@ fn nobody_is_shown_anything_while_nobody_looks() {
     assert_eq!(take(&seen), []);
 }
 
-/// What it was told a driver refused of each vector that it asked about: first payload octets, and how they end.
+/// What it was told a driver refused of each vector that it asked about: their last octets, and how they end.
 type Refusals = Vec<(Vec<u8>, Option<DropReason>)>;
 
 /// Looks at what goes out, and wants to know what the driver takes of every second vector.

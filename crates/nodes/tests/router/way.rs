@@ -103,6 +103,12 @@ fn what_goes_into_a_pseudowire_has_the_next_hop_of_its_labels() {
     let (raw, tagged) = ([(700, 0, 255)], [(100, 3, 255), (701, 3, 255)]);
     assert_eq!((way(&raw, 2), way(&tagged, 2)), (Some(address("10.0.2.2")), Some(address("10.0.2.2"))));
     assert_eq!((way(&tagged[..1], 2), way(&tagged[1..], 2), way(&raw, 3)), (None, None, None));
+    // What is not for the routed side of the domain is switched, too.
+    let mut router = routed_side(|_| {});
+    crate::pseudowire::add(&mut router);
+    crate::bridge::join(&mut router, crate::pseudowire::RAW);
+    let frame = [&their_mac(2, 2).0[..], &our_mac(EAST).0, &[0x88, 0x47], &stack(&raw), &[0; 40]].concat();
+    assert_eq!(next(&router.tables.way(MEMBER, &crate::pseudowire::frame(), Some((EAST, &frame)))), Some(address("10.0.2.2")));
 }
 
 #[test]
