@@ -7,9 +7,13 @@
 //! favours any.
 //!
 //! A round gives two figures: what the slices with it cost more than the mean of all without, and how far apart the two kinds
-//! without are. The second is the control: the same measurement, of nothing. Of each the median over all rounds counts, and beside
+//! without are. The second is the control: the same measurement, of nothing. Of each the median counts, and beside
 //! it stands its error: half of the interval which holds the true median nineteen times of twenty, by ranks, so that nothing
 //! need be known about how figures are spread.
+//!
+//! Where others have their turn on the same core, everything costs half as much again, what is measured, too. So the median is
+//! of the quarter of rounds whose neighbours were quickest ([`quickest`]): such spells last for many rounds, while the round's own
+//! chance has no part in the choice, which would make it look cheaper or dearer than it is. The median of all rounds is given as well.
 //!
 //! A turn that takes far longer than packets can is one in which the kernel, or whoever runs this machine, gave the core to
 //! others. Such a slice is played again, of whichever kind it is, and counted.
@@ -56,8 +60,10 @@ impl Estimate {
 pub(crate) struct Paired {
     /// Clocks a packet with what is measured, of each round.
     pub(crate) with: Vec<f64>,
-    /// What it adds.
+    /// What it adds while the core is this program's.
     pub(crate) added: Estimate,
+    /// The median of what it adds in all rounds.
+    pub(crate) added_in_all: f64,
     /// What nothing adds.
     pub(crate) null: Estimate,
     /// Slices that were played again.
@@ -69,7 +75,7 @@ pub(crate) fn measure(rig: &mut Rig, turns: usize, rounds: usize) -> Paired {
     let turns = slice_of(turns);
     let warm = (rig.block(turns, true) + rig.block(turns, false)) / 2.0;
     let interrupted = interrupted(warm);
-    let (mut with, mut added, mut null, mut repeated) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut with, mut took, mut added, mut null, mut repeated) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), 0);
     for _ in 0..rounds {
         let mut clocks = [0.0; 3];
         for kind in ORDERS.into_iter().flatten() {
@@ -79,10 +85,28 @@ pub(crate) fn measure(rig: &mut Rig, turns: usize, rounds: usize) -> Paired {
         }
         let [on, off, other] = clocks;
         with.push(on);
+        took.push(on + off + other);
         added.push(on - (off + other) / 2.0);
         null.push(off - other);
     }
-    Paired { with, added: Estimate::of(&mut added), null: Estimate::of(&mut null), repeated }
+    let [mut quick, mut quick_null] = [&added, &null].map(|figures| quickest(&took, figures));
+    let added_in_all = round(quantile(&mut added, 0.5));
+    Paired { with, added: Estimate::of(&mut quick), added_in_all, null: Estimate::of(&mut quick_null), repeated }
+}
+
+/// Rounds on each side by which a round is chosen.
+const NEIGHBOURS: usize = 2;
+
+/// The figures of a quarter of the rounds: of those whose neighbours took least.
+pub(crate) fn quickest(took: &[f64], figures: &[f64]) -> Vec<f64> {
+    let around = |place: usize| {
+        let (before, after) = (place.saturating_sub(NEIGHBOURS)..place, place + 1..took.len().min(place + 1 + NEIGHBOURS));
+        let (count, sum) = before.chain(after).fold((0, 0.0), |(count, sum), other| (count + 1, sum + took[other]));
+        sum / f64::from(count)
+    };
+    let mut order: Vec<(f64, f64)> = figures.iter().enumerate().map(|(place, &figure)| (around(place), figure)).collect();
+    order.sort_by(|one, other| one.0.total_cmp(&other.0));
+    order.iter().take(took.len().div_ceil(4)).map(|&(_, figure)| figure).collect()
 }
 
 /// Turns of a slice, when so many of each kind make up a round.
@@ -133,6 +157,32 @@ mod tests {
                 assert_eq!(behind, 2);
             }
         }
+    }
+
+    /// Half of the time everything costs half as much again: what is found is what it costs in the other half. And where there are no such
+    /// spells, the choice does not favour rounds that look cheap.
+    #[test]
+    fn spells_in_which_others_had_the_core_do_not_count() {
+        let mut random = Random::new(9);
+        for (spells, noise) in [(true, 0.3), (false, 0.3)] {
+            let (mut took, mut added) = (Vec::new(), Vec::new());
+            for place in 0..4000 {
+                let speed = if spells && place / 40 % 2 == 0 { 1.5 } else { 1.0 };
+                let off = 20.0 * speed + noise * (random.unit() - 0.5);
+                let more = (1.0 + noise * (random.unit() - 0.5)) * speed;
+                took.push(3.0 * off + more);
+                added.push(more);
+            }
+            let found = Estimate::of(&mut quickest(&took, &added));
+            assert!((found.median - 1.0).abs() < 0.02, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn few_rounds_are_enough_to_choose_from() {
+        assert!(quickest(&[], &[]).is_empty());
+        assert_eq!(quickest(&[1.0], &[2.0]), [2.0]);
+        assert_eq!(quickest(&[1.0, 9.0], &[2.0, 3.0]), [3.0], "the one whose neighbour was quick");
     }
 
     /// Nineteen of twenty intervals hold the median, also of figures with a long tail.

@@ -51,9 +51,12 @@ pub struct CaseResult {
     /// The most that was asked for, where sFlow is off and it is known (some are relative to other cases of the same run).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
-    /// What sFlow adds: the median of the differences to off, round by round.
+    /// What sFlow adds: the median of the differences to off, round by round, of the quarter of rounds whose neighbours were quickest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added: Option<f64>,
+    /// The median of all rounds, those included in which others had the core.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added_in_all: Option<f64>,
     /// Lower quartile of the differences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added_low: Option<f64>,

@@ -50,6 +50,8 @@ const TOO_MUCH: f64 = 3.0;
 const FRAME: usize = 300;
 /// Octets of a packet in each sample.
 const HEADER: usize = 128;
+/// What is late by this much is made up for at once.
+const LATE: Duration = Duration::from_millis(1);
 /// Samples of a turn: each of a vector's packets.
 const A_TURN: f64 = 256.0;
 /// How long what is under way may take.
@@ -225,23 +227,24 @@ impl Bed {
 
     /// Turns the workers for so long, to take so many samples a second, and waits until all of them are somewhere. Returns
     /// what was counted meanwhile, and the seconds of the turns.
+    ///
+    /// Where this thread was kept from running, the turns of the time beyond [`LATE`] come later, not all at once: that would
+    /// be another load than the one that is asked about.
     fn turn(&mut self, wanted: f64, time: Duration, listener: &Listener) -> (Count, f64) {
         let before = self.count(listener);
+        let pause = Duration::from_secs_f64(A_TURN / wanted);
+        let turns = (time.as_secs_f64() * wanted / A_TURN) as usize;
         let began = Instant::now();
-        let (mut turns, mut elapsed) = (0_u64, Duration::ZERO);
-        while elapsed < time {
-            let due = (elapsed.as_secs_f64() * wanted / A_TURN) as u64;
-            if turns < due {
-                let rig = turns as usize % WORKERS;
-                self.rigs[rig].turn(true);
-                turns += 1;
-            } else {
+        let mut due = began;
+        for rig in (0..WORKERS).cycle().take(turns) {
+            while Instant::now() < due {
                 // The listener shares this core.
                 std::thread::sleep(Duration::from_micros(50));
             }
-            elapsed = began.elapsed();
+            due = (due + pause).max(Instant::now().checked_sub(LATE).unwrap_or(began));
+            self.rigs[rig].turn(true);
         }
-        let seconds = elapsed.as_secs_f64();
+        let seconds = began.elapsed().as_secs_f64();
         // As in a router: the last samples are shown with the next tick.
         self.rigs.iter_mut().for_each(Rig::tick);
         let until = Instant::now() + PATIENCE;

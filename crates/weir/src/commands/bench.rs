@@ -158,8 +158,8 @@ fn table(report: &Report, to: &mut dyn Write) -> Result<(), Failure> {
     writeln!(to, "{}, TSC {} MHz, {} cores, {pages}, {}\n", machine.cpu, machine.tsc_mhz, machine.cores, machine.code_path)?;
     writeln!(
         to,
-        "{:<12}{:>10}{:>10}{:>9}{:>8}{:>14}{:>9}{:>18}{:>14}  Nodes",
-        "Case", "sFlow", "Clocks", "At most", "Mpps", "Added", "At most", "Quartiles", "Null"
+        "{:<12}{:>10}{:>10}{:>9}{:>8}{:>14}{:>9}{:>18}{:>9}{:>14}  Nodes",
+        "Case", "sFlow", "Clocks", "At most", "Mpps", "Added", "At most", "Quartiles", "In all", "Null"
     )?;
     for found in &report.cases {
         if let Found::Packets(case) = found {
@@ -168,6 +168,7 @@ fn table(report: &Report, to: &mut dyn Write) -> Result<(), Failure> {
     }
     writeln!(to, "\nClocks of the time stamp counter a packet, the generator's input not counted.")?;
     writeln!(to, "Added: what sFlow adds, nineteen times of twenty within what stands behind it; null: off beside off, in the same way.")?;
+    writeln!(to, "Added is of the quarter of rounds that had the core most to themselves, In all of all rounds.")?;
     for found in &report.cases {
         match found {
             Found::Load(found) => load(found, to)?,
@@ -213,11 +214,12 @@ fn failover(found: &Failover, to: &mut dyn Write) -> Result<(), Failure> {
 /// The flow meter, in one line.
 fn metered(found: &Metered, to: &mut dyn Write) -> Result<(), Failure> {
     let Metered { name, clocks_per_packet_off: off, clocks_per_packet: on, tap_clocks, tap_clocks_target, null, resident, .. } = found;
+    let in_all = found.tap_clocks_in_all;
     let quartiles = format!("{:.2} to {:.2}", found.tap_clocks_low, found.tap_clocks_high);
     let lost = if found.unexported > 0 { format!(", {} unexported", found.unexported) } else { String::new() };
     writeln!(
         to,
-        "\n{name:<12}{off:>10.2} without, {on:.2} with; tap_clocks {tap_clocks:.2} ({quartiles}), at most {tap_clocks_target}; null {null:.2}; {resident} flows{lost}"
+        "\n{name:<12}{off:>10.2} without, {on:.2} with; tap_clocks {tap_clocks:.2} ({quartiles}; in all {in_all:.2}), at most {tap_clocks_target}; null {null:.2}; {resident} flows{lost}"
     )?;
     Ok(())
 }
@@ -250,12 +252,13 @@ fn line(case: &CaseResult, to: &mut dyn Write) -> Result<(), Failure> {
     let lost = case.samples_lost.filter(|&lost| lost > 0).map_or(String::new(), |lost| format!("  {lost} samples lost"));
     writeln!(
         to,
-        "{:<12}{rate:>10}{:>10.2}{:>9}{:>8.1}{added:>14}{:>9}{quartiles:>18}{null:>14}  {}{lost}",
+        "{:<12}{rate:>10}{:>10.2}{:>9}{:>8.1}{added:>14}{:>9}{quartiles:>18}{:>9}{null:>14}  {}{lost}",
         case.name,
         case.clocks_per_packet,
         number(case.at_most),
         case.mpps,
         number(case.added_at_most),
+        number(case.added_in_all),
         nodes.join(", ")
     )?;
     Ok(())
