@@ -378,7 +378,7 @@ impl Lane {
                 if flags.any(Flags::MARKED) {
                     graph.part(packets);
                 }
-                graph.note_leaving(interface, packets);
+                graph.note_leaving(interface, flags, packets);
                 let taken = ring.push_many(&mut packets.drain_front(ring.capacity() - ring.len()));
                 if taken > 0 {
                     waker.wake();

@@ -4,7 +4,7 @@
 //! and tells the tap of the worker in which the packet ends what became of it, while the packet is still there to be
 //! looked at. One tap of a graph may mark.
 
-use weir_buf::Pkt;
+use weir_buf::{Flags, Pkt};
 
 use crate::{DropReason, World};
 
@@ -65,8 +65,13 @@ pub enum Fate {
 /// Where packets go that may have come in before the eyes of a tap that follows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whither {
-    /// Out of this interface, if its driver takes them.
-    Out(u32),
+    /// Out of an interface, if its driver takes them.
+    Out {
+        /// Its index.
+        interface: u32,
+        /// The flags that any of the packets has.
+        flags: Flags,
+    },
     /// They wait for an answer.
     Held,
     /// Nowhere: they were for this router.

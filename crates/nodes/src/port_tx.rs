@@ -34,13 +34,16 @@ struct Sums {
     multicast: u64,
     broadcast: u64,
     marked: usize,
+    /// That any has.
+    flags: Flags,
 }
 
 #[inline(always)]
 fn sums(packets: &[Pkt]) -> Sums {
     let tally = Tally::of(packets);
-    let mut sums = Sums { packets: packets.len() as u64, bytes: tally.bytes(), marked: tally.marked(), ..Sums::default() };
-    if tally.flags().any(Flags::MULTICAST | Flags::BROADCAST | Flags::CHAINED) {
+    let (marked, flags) = (tally.marked(), tally.flags());
+    let mut sums = Sums { packets: packets.len() as u64, bytes: tally.bytes(), marked, flags, ..Sums::default() };
+    if flags.any(Flags::MULTICAST | Flags::BROADCAST | Flags::CHAINED) {
         sum_odd(packets, &mut sums);
     }
     sums
@@ -71,8 +74,8 @@ pub fn transmit(
     if graph.is_tracing() {
         graph.trace_stage(stage, packets);
     }
-    graph.note_leaving(port.interface, packets);
     let all = sums(packets);
+    graph.note_leaving(port.interface, all.flags, packets);
     let waits = awaited | (all.marked != 0 && graph.leaving(port.interface, packets, all.marked));
     port.queue.send(packets, env.cache);
     let left = if packets.is_empty() { Sums::default() } else { sums(packets) };

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use weir_buf::{Hugepages, Pkt, PktCache, Pool, PoolConfig};
+use weir_buf::{Hugepages, Pkt, PktCache, Pool, PoolConfig, Tally};
 use weir_graph::{DropCounters, Look, Marks, Point, Tap, Whither, World};
 use weir_telemetry::exporter::RecordSet;
 use weir_telemetry::flows::{Selection, Settings, Table, VECTOR};
@@ -73,8 +73,10 @@ fn main() {
         for packets in all.iter().cycle().take(TURNS) {
             now += 10_000;
             let look = Look { world: &Plain, worker: 0, now, point: Point::Rx, interface: 1, inner: false, left: 0 };
+            // The stage before a driver has them anyway.
+            let flags = Tally::of(packets).flags();
             let moments = [weir_cpu::tsc(), (meter.look(&look, packets, &mut Marks::default()), weir_cpu::tsc()).1, {
-                Tap::<Plain>::goes(&mut meter, Whither::Out(7), packets);
+                Tap::<Plain>::goes(&mut meter, Whither::Out { interface: 7, flags }, packets);
                 weir_cpu::tsc()
             }];
             Tap::<Plain>::turn_over(&mut meter, now);

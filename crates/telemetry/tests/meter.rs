@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use common::{Plain, filled};
-use weir_buf::{Flags, Hugepages, Pkt, Pool, PoolConfig};
+use weir_buf::{Flags, Hugepages, Pkt, Pool, PoolConfig, Tally};
 use weir_graph::{DropReason, Look, Marks, Point, Tap, Whither};
 use weir_telemetry::exporter::RecordSet;
 use weir_telemetry::flows::{Records, Selection, Settings, Table};
@@ -64,6 +64,11 @@ impl Rig {
 
     fn goes(&mut self, whither: Whither, packets: &[Pkt]) {
         Tap::<Plain>::goes(&mut self.meter, whither, packets);
+    }
+
+    /// As port-tx tells it.
+    fn leave(&mut self, interface: u32, packets: &[Pkt]) {
+        self.goes(Whither::Out { interface, flags: Tally::of(packets).flags() }, packets);
     }
 
     fn turn_over(&mut self) -> bool {
@@ -158,7 +163,7 @@ fn every_packet_is_in_one_flow_with_its_fate() {
                 match draw(if in_order { 3 } else { 8 }) {
                     0..4 => {
                         let output = 7 + draw(2) as u32;
-                        rig.goes(Whither::Out(output), &packets);
+                        rig.leave(output, &packets);
                         // A driver takes some of them.
                         let sent = if draw(4) == 0 { draw(run as u64 + 1) } else { run };
                         for (place, (flow, metered)) in flows.iter().enumerate() {
@@ -193,7 +198,7 @@ fn every_packet_is_in_one_flow_with_its_fate() {
                     // It became an answer.
                     _ => {
                         packets.iter_mut().for_each(|packet| packet.set_flags(Flags::ORIGINATED));
-                        rig.goes(Whither::Out(7), &packets);
+                        rig.leave(7, &packets);
                         flows.iter().filter(|(_, metered)| *metered).for_each(|(flow, _)| expected.add(*flow, 0, FOR_US));
                     }
                 }
@@ -205,7 +210,7 @@ fn every_packet_is_in_one_flow_with_its_fate() {
                     rig.goes(Whither::Dropped(DropReason::HostUnreachable), std::slice::from_ref(&packet));
                     expected.add(flow, 0, 132);
                 } else {
-                    rig.goes(Whither::Out(8), std::slice::from_ref(&packet));
+                    rig.leave(8, std::slice::from_ref(&packet));
                     expected.add(flow, 8, 0);
                 }
             }
@@ -243,7 +248,7 @@ fn flows_make_room_and_nothing_is_lost() {
             let protocol = |flow: u32| if flow % 7 == 6 && flow > STEADY { 50 } else { 17 };
             let packets: Vec<Pkt> = numbers.iter().map(|flow| filled(&pool, &frame(*flow, protocol(*flow)))).collect();
             rig.look(Point::Rx, 1, &packets);
-            rig.goes(Whither::Out(7), &packets);
+            rig.leave(7, &packets);
             let refused = if turn % 3 == 0 { packets.len() - draw(30).min(new) as usize } else { packets.len() };
             packets[refused..].iter().for_each(|packet| rig.goes(Whither::Dropped(DropReason::TxFull), std::slice::from_ref(packet)));
             for (place, flow) in numbers.iter().enumerate() {
@@ -275,7 +280,7 @@ fn what_leaves_says_what_it_came_in_by() {
     packets.iter_mut().for_each(|packet| packet.set_interface(3));
     packets[3].set_flags(Flags::ORIGINATED);
     rig.look(Point::Tx, 5, &packets);
-    rig.goes(Whither::Out(5), &packets);
+    rig.leave(5, &packets);
     rig.goes(Whither::Dropped(DropReason::TxFull), &packets[2..3]);
     rig.turn_over();
     assert_eq!(rig.flush(), [((0, true, 5, 0), 1), ((1, true, 5, 0), 1), ((2, true, 5, 143), 1), ((3, true, 5, 0), 1)].into());
@@ -287,7 +292,7 @@ fn fate_is_no_key_when_the_set_does_not_say_so() {
     let mut rig = Rig::new(&["sourceIPv4Address", "packetDeltaCount"], 1);
     let packets: Vec<Pkt> = (0..6).map(|_| filled(&pool, &frame(9, 17))).collect();
     rig.look(Point::Rx, 1, &packets);
-    rig.goes(Whither::Out(7), &packets[..2]);
+    rig.leave(7, &packets[..2]);
     rig.goes(Whither::Dropped(DropReason::NoRoute), &packets[2..4]);
     rig.goes(Whither::Kept, &packets[4..5]);
     rig.turn_over();
@@ -303,7 +308,7 @@ fn sampled_packets_have_their_fates_too() {
         let packets: Vec<Pkt> = (0..256).map(|flow| filled(&pool, &frame(flow % 2, 17))).collect();
         for _ in 0..400 {
             rig.look(Point::Rx, 1, &packets);
-            rig.goes(Whither::Out(7), &packets[..200]);
+            rig.leave(7, &packets[..200]);
             rig.goes(Whither::Dropped(DropReason::NoRoute), &packets[200..]);
             rig.turn_over();
         }
@@ -325,7 +330,7 @@ fn tables_come_and_go() {
     let packets: Vec<Pkt> = (0..10).map(|flow| filled(&pool, &frame(flow, 17))).collect();
     let pass = |rig: &mut Rig| {
         rig.look(Point::Rx, 1, &packets);
-        rig.goes(Whither::Out(7), &packets);
+        rig.leave(7, &packets);
         rig.turn_over();
     };
     pass(&mut rig);

@@ -123,11 +123,11 @@ impl<W: World> Graph<W> {
     }
 
     /// All of these leave by an interface: those who follow packets are told. Comes before a driver, or another worker, is
-    /// asked to take them.
+    /// asked to take them. `flags` are those that any of them has.
     #[inline(always)]
-    pub fn note_leaving(&mut self, interface: u32, packets: &[Pkt]) {
+    pub fn note_leaving(&mut self, interface: u32, flags: Flags, packets: &[Pkt]) {
         if self.taps.following != 0 {
-            self.tell_follower(Whither::Out(interface), packets);
+            self.tell_follower(Whither::Out { interface, flags }, packets);
         }
     }
 

@@ -113,18 +113,17 @@ const _: () = assert!(!(1 + NO_WAY as usize).is_multiple_of(UNIT));
 /// How many buckets there are but for spare ones: `mask + 1`, and those that were split so far besides.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
-    mask: u64,
-    split: u64,
+    mask: u32,
+    split: u32,
 }
 
 impl Extent {
-    /// The number of a hash's bucket.
+    /// The number of a hash's bucket. There are too few of them for a sign to be set; so several are compared at once.
     #[inline(always)]
-    fn home(self, hash: u64) -> usize {
-        let bits = hash >> HOME_AT;
+    fn home(self, hash: u64) -> u32 {
+        let bits = (hash >> HOME_AT) as u32;
         let home = bits & self.mask;
-        let home = if home < self.split { bits & (self.mask << 1 | 1) } else { home };
-        home as usize
+        if home.cast_signed() < self.split.cast_signed() { bits & (self.mask << 1 | 1) } else { home }
     }
 
     fn count(self) -> usize {
@@ -153,7 +152,7 @@ impl Index {
         let main = flows.div_ceil(FLOWS).max(FIRST);
         let count = main + main / SPARE + SPARE_MORE;
         let free_spare = (main as u32..count as u32).rev().collect();
-        let extent = Extent { mask: FIRST as u64 - 1, split: 0 };
+        let extent = Extent { mask: FIRST as u32 - 1, split: 0 };
         let pool = Pool::new(line_of(count), flows);
         let mut lines = LargePages::filled(Hot::NONE, line_of(count));
         lines.iter_mut().step_by(UNIT).for_each(|line| *line = zerocopy::transmute!(Bucket::EMPTY));
@@ -211,7 +210,7 @@ impl Index {
     /// The bucket of a hash.
     #[inline(always)]
     pub(super) fn home(&self, hash: u64) -> usize {
-        self.extent.home(hash)
+        self.extent.home(hash) as usize
     }
 
     #[inline(always)]
@@ -499,7 +498,7 @@ impl View<'_> {
     /// The line of a hash's bucket.
     #[inline(always)]
     pub(super) fn line(self, hash: u64) -> u32 {
-        line_of(self.extent.home(hash)) as u32
+        self.extent.home(hash) * UNIT as u32
     }
 
     /// The first place where the flow may be, nearly always the place where it is; a place of nobody if there is none.
@@ -512,13 +511,13 @@ impl View<'_> {
         }
     }
 
-    /// The same for those who compare what is there with what they look for: some place of another flow, or of nobody, if there is none.
+    /// The same in a line that is known, for those who compare what is there with what they look for: some place of another flow, or of
+    /// nobody, if there is none.
     #[inline(always)]
-    pub(super) fn likely(self, hash: &u64) -> u32 {
+    pub(super) fn likely(self, line: u32, hash: &u64) -> u32 {
         // What it is when there is none.
         const { assert!(0_u32.trailing_zeros() == NO_WAY) };
-        let [_, low, high, tag] = parts(hash);
-        let line = line_of(self.extent.home((u64::from(low) | u64::from(high) << 16) << HOME_AT)) as u32;
+        let [.., tag] = parts(hash);
         line + 1 + self.ways_in(line, tag).trailing_zeros()
     }
 }
@@ -609,7 +608,7 @@ mod tests {
         // Who compares afterwards is led to the same places, and to no bucket by flows that are not there.
         for flow in 0..2 * MOST {
             let (view, hash) = (flows.index.view(), flows.reading(flow).hash);
-            let (likely, guess) = (view.likely(&hash), view.guess(hash));
+            let (likely, guess) = (view.likely(view.line(hash), &hash), view.guess(hash));
             assert!(if guess == NONE { !(likely as usize).is_multiple_of(UNIT) } else { likely == guess }, "{flow}");
         }
         // Who looks at all buckets finds every flow once.

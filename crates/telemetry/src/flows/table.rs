@@ -37,7 +37,7 @@ pub(crate) const LAG: usize = 64;
 /// So many packets before they are counted, the records of far ones are asked for once more.
 const SOON: usize = 16;
 /// Packets that are looked up together where all is near.
-const BLOCK: usize = 32;
+const BLOCK: usize = 64;
 
 /// The most packets that are told at once.
 pub const VECTOR: usize = 256;
@@ -475,9 +475,14 @@ impl<F: FnMut(usize) -> Facts, const STATUS: bool> Task for CountPlain<'_, F, ST
             for from in (0..slips.len()).step_by(BLOCK) {
                 // In a loop of its own: so short that the processor has many packets under way, each of which waits for its loads.
                 let (view, hashes) = (table.index.view(), &hashes[from..]);
+                // Of a whole block the compiler knows the number, and finds several lines at once.
+                match hashes.first_chunk::<BLOCK>() {
+                    Some(hashes) => hashes.iter().zip(&mut near).for_each(|(hash, line)| *line = view.line(*hash)),
+                    None => hashes.iter().zip(&mut near).for_each(|(hash, line)| *line = view.line(*hash)),
+                }
                 // Records are asked for: even what the second cache holds is waited for by those that count one after the other.
                 for (hash, place) in hashes.iter().zip(&mut near) {
-                    *place = view.likely(hash);
+                    *place = view.likely(*place, hash);
                     table.index.fetch_record(*place);
                 }
                 octets += block.count::<STATUS>(table, (&slips[from..], &fates[from..], hashes, &near), from, BLOCK);
@@ -510,8 +515,17 @@ impl Block<'_> {
         let count = count.min(slips.len());
         let (mut done, mut octets) = (0, 0);
         loop {
-            let rest = (&slips[done..count], fates.get(done..).unwrap_or(&[]), places.get(done..).unwrap_or(&[]));
-            let (known, sum) = add_plain::<STATUS>(table.index.records_mut().0, self.share, rest, self.moment);
+            let (slips_left, fates_left, places_left) =
+                (&slips[done..count], fates.get(done..).unwrap_or(&[]), places.get(done..).unwrap_or(&[]));
+            let add = AddPlain::<STATUS> {
+                records: table.index.records_mut().0,
+                share: self.share,
+                slips: slips_left,
+                fates: fates_left,
+                places: places_left,
+                moment: self.moment,
+            };
+            let (known, sum) = if count == BLOCK { weir_cpu::apart(add) } else { add.run() };
             (done, octets) = (done + known, octets + sum);
             if done >= count {
                 return octets;
@@ -531,22 +545,31 @@ impl Block<'_> {
 }
 
 /// Counts packets of known flows, until one is not; how many they were, and their octets.
-#[inline(always)]
-fn add_plain<const STATUS: bool>(
-    records: &mut [Hot],
+struct AddPlain<'a, const STATUS: bool> {
+    records: &'a mut [Hot],
     share: Share,
-    (slips, fates, places): (&[Slip], &[Fate], &[u32]),
+    slips: &'a [Slip],
+    fates: &'a [Fate],
+    places: &'a [u32],
     moment: u32,
-) -> (usize, u64) {
-    let (mut known, mut octets) = (0, 0);
-    for ((slip, fate), place) in slips.iter().zip(fates).zip(places) {
-        let Some(hot) = records.get_mut(*place as usize) else { break };
-        if share.differs::<STATUS>(&hot.short, slip, *fate) || slip.marks() & TURNS != 0 {
-            break;
+}
+
+impl<const STATUS: bool> Task for AddPlain<'_, STATUS> {
+    type Output = (usize, u64);
+
+    #[inline(always)]
+    fn run(self) -> (usize, u64) {
+        let AddPlain { records, share, slips, fates, places, moment } = self;
+        let (mut known, mut octets) = (0, 0);
+        for ((slip, fate), place) in slips.iter().zip(fates).zip(places) {
+            let Some(hot) = records.get_mut(*place as usize) else { break };
+            if share.differs::<STATUS>(&hot.short, slip, *fate) || slip.marks() & TURNS != 0 {
+                break;
+            }
+            hot.add_plain(slip, moment);
+            known += 1;
+            octets += u64::from(slip.octets());
         }
-        hot.add_plain(slip, moment);
-        known += 1;
-        octets += u64::from(slip.octets());
+        (known, octets)
     }
-    (known, octets)
 }

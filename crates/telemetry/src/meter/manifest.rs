@@ -197,15 +197,15 @@ impl Manifest {
         self.directory.resize(size);
     }
 
-    /// Packets leave by an interface.
-    pub(super) fn leave(&mut self, interface: u32, mut packets: &[Pkt], waiting: &mut Waiting) {
+    /// Packets leave by an interface; `flags` are those that any of them has.
+    pub(super) fn leave(&mut self, interface: u32, flags: Flags, mut packets: &[Pkt], waiting: &mut Waiting) {
         if self.count * 8 < packets.len() && waiting.is_empty() {
             return self.leave_few(interface, packets);
         }
         while !packets.is_empty() {
             let run = self.runs.iter().find(|run| self.cursor < run.end).copied();
             let Run { end, lens } = run.unwrap_or(Run { end: self.cursor, lens: Lens::default() });
-            let same = leave_in_order(self.packets.get_mut(self.cursor..end).unwrap_or(&mut []), packets);
+            let same = leave_in_order(self.packets.get_mut(self.cursor..end).unwrap_or(&mut []), flags, packets);
             if let Some(fates) = self.fates.get_mut(self.cursor..self.cursor + same) {
                 fates.fill(Fate::out(interface & lens.output));
             }
@@ -514,18 +514,16 @@ impl Manifest {
 
 /// Takes note of the packets that are next in order and leave, until one is not that leaves; how many they were.
 #[inline(always)]
-fn leave_in_order(expected: &mut [usize], packets: &[Pkt]) -> usize {
+fn leave_in_order(expected: &mut [usize], flags: Flags, packets: &[Pkt]) -> usize {
     const NOT_PLAIN: Flags = Flags::ORIGINATED.with(Flags::HELD);
     let is_next = |(one, packet): (&usize, &Pkt)| *one == packet.identity() && !packet.flags().any(NOT_PLAIN);
     let mut same = 0;
     for (expected, packets) in expected.chunks_mut(BLOCK).zip(packets.chunks(BLOCK)) {
-        if let (Some(expected), Some(packets)) = (expected.first_chunk_mut::<BLOCK>(), packets.first_chunk::<BLOCK>()) {
-            let (mut differ, mut flags) = (0, Flags::NONE);
-            for (one, packet) in expected.iter().zip(packets) {
-                differ |= one ^ packet.identity();
-                flags |= packet.flags();
-            }
-            if differ == 0 && !flags.any(NOT_PLAIN) {
+        if let (Some(expected), Some(packets)) = (expected.first_chunk_mut::<BLOCK>(), packets.first_chunk::<BLOCK>())
+            && !flags.any(NOT_PLAIN)
+        {
+            let differ = expected.iter().zip(packets).fold(0, |differ, (one, packet)| differ | (one ^ packet.identity()));
+            if differ == 0 {
                 expected.iter_mut().for_each(|packet| *packet |= GONE);
                 same += BLOCK;
                 continue;
@@ -593,6 +591,11 @@ impl<G: Read> Task for Far<'_, G> {
 /// Somebody who is told of each group that was read, from which place on. No closure: those would not be compiled for the better
 /// instruction set.
 trait Told {
+    /// Packets of a group.
+    const EACH: usize;
+    /// Whether these are many.
+    const IS_LARGE: bool = Self::EACH > GROUP;
+
     fn group(&mut self, slips: &[Slip], hashes: &[u64], first: usize);
 }
 
@@ -600,6 +603,8 @@ trait Told {
 struct Silent;
 
 impl Told for Silent {
+    const EACH: usize = 64;
+
     #[inline(always)]
     fn group(&mut self, _slips: &[Slip], _hashes: &[u64], _first: usize) {}
 }
@@ -622,6 +627,8 @@ impl Asking<'_> {
 }
 
 impl Told for Asking<'_> {
+    const EACH: usize = GROUP;
+
     #[inline(always)]
     fn group(&mut self, slips: &[Slip], hashes: &[u64], first: usize) {
         let some = first..(first + GROUP).min(hashes.len());
@@ -640,7 +647,7 @@ impl Told for Asking<'_> {
 impl<'a> Taking<'a> {
     /// Reads all packets, a group at a time; `told` is told of each group that was.
     #[inline(always)]
-    fn all(self, glass: impl Read, told: &mut impl Told) -> &'a mut Manifest {
+    fn all<T: Told>(self, glass: impl Read, told: &mut T) -> &'a mut Manifest {
         let Taking { manifest, sight, subject, packets } = self;
         let Manifest { slips, packets: identities, hashes, beside, others, odd, count, .. } = &mut *manifest;
         let (from, end) = (*count, *count + packets.len());
@@ -648,18 +655,13 @@ impl<'a> Taking<'a> {
         let identities = &mut identities[from..end];
         packets.iter().take(GROUP).for_each(Pkt::prefetch);
         let all = packets;
-        for (first, packets) in (0..).step_by(GROUP).zip(packets.chunks(GROUP)) {
-            // Nobody looked at them before.
-            match all.get(first + GROUP..).and_then(|next| next.first_chunk::<GROUP>()) {
-                Some(next) => next.iter().for_each(Pkt::prefetch),
-                None => all.iter().skip(first + GROUP).for_each(Pkt::prefetch),
-            }
+        for (first, packets) in (0..).step_by(T::EACH).zip(packets.chunks(T::EACH)) {
+            // Nobody looked at those in front of them before.
+            let ahead = all.get(first + GROUP..).unwrap_or(&[]);
             let to = (&mut slips[first..], &mut hashes[first..], &mut identities[first..]);
-            // Of a whole group the compiler knows the number.
-            let any = match packets.first_chunk::<GROUP>() {
-                Some(whole) => read_plain(glass, whole, to),
-                None => read_plain(glass, packets, to),
-            };
+            let read = ReadPlain { glass, packets, ahead, to };
+            // A function of its own has all registers for what each packet is held against, and that is worth a call a group.
+            let any = if T::IS_LARGE { weir_cpu::apart(read) } else { read.run() };
             if any {
                 // Which of them: that is asked one by one only where it has to be.
                 for (place, packet) in (first..).zip(packets) {
@@ -681,15 +683,31 @@ impl<'a> Taking<'a> {
 }
 
 /// Reads packets as plain ones, and notes which they are; whether any is another one.
-#[inline(always)]
-fn read_plain<G: Read>(glass: G, packets: &[Pkt], (slips, hashes, identities): (&mut [Slip], &mut [u64], &mut [usize])) -> bool {
-    let mut odd = glass.none();
-    let to = slips.iter_mut().zip(hashes).zip(identities);
-    for (packet, ((slip, hash), identity)) in packets.iter().zip(to) {
-        *hash = glass.read(packet.data(), slip, &mut odd);
-        *identity = packet.identity();
+struct ReadPlain<'a, G> {
+    glass: G,
+    packets: &'a [Pkt],
+    /// As many as there are further on: they are asked for.
+    ahead: &'a [Pkt],
+    /// Slips, hashes and identities.
+    to: (&'a mut [Slip], &'a mut [u64], &'a mut [usize]),
+}
+
+impl<G: Read> Task for ReadPlain<'_, G> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let ReadPlain { glass, packets, ahead, to: (slips, hashes, identities) } = self;
+        let mut odd = glass.none();
+        let mut ahead = ahead.iter();
+        let to = slips.iter_mut().zip(hashes).zip(identities);
+        for (packet, ((slip, hash), identity)) in packets.iter().zip(to) {
+            ahead.next().into_iter().for_each(Pkt::prefetch);
+            *hash = glass.read(packet.data(), slip, &mut odd);
+            *identity = packet.identity();
+        }
+        glass.is_any(odd)
     }
-    glass.is_any(odd)
 }
 
 /// What is not plain IPv4; facts of what is not plain IPv6 either are kept by place. Its hash.

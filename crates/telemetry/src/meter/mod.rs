@@ -235,7 +235,7 @@ impl<W: World> Tap<W> for Meter {
     fn goes(&mut self, whither: Whither, packets: &[Pkt]) {
         let Meter { arrivals, departures, waiting, .. } = self;
         match whither {
-            Whither::Out(interface) => arrivals.leave(interface, packets, waiting),
+            Whither::Out { interface, flags } => arrivals.leave(interface, flags, packets, waiting),
             Whither::Held => packets.iter().for_each(|packet| arrivals.hold(packet, waiting)),
             Whither::Kept => packets.iter().for_each(|packet| arrivals.keep(packet, waiting)),
             Whither::Dropped(reason) => packets.iter().for_each(|packet| {
