@@ -187,6 +187,44 @@ pub struct PathReply {
     /// MPLS labels that are pushed, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<u32>,
+    /// How they are pushed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push: Option<LabelPush>,
+}
+
+/// How labels are pushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LabelPush {
+    /// Where their time to live comes from (RFC 3443).
+    pub ttl_mode: PushMode,
+    /// The traffic class that is written; without it, that of what they are pushed onto.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic_class: Option<u8>,
+    /// Whether an entropy label is pushed below the first one (RFC 6790).
+    #[serde(default)]
+    pub entropy_label: bool,
+}
+
+/// Where the time to live of pushed labels comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PushMode {
+    /// From what they are pushed onto.
+    Uniform,
+    /// It begins anew: the path is one hop.
+    Pipe,
+    /// The same; the egress acts by the traffic class under the labels.
+    ShortPipe,
+}
+
+impl std::fmt::Display for PushMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Uniform => "uniform",
+            Self::Pipe => "pipe",
+            Self::ShortPipe => "short-pipe",
+        })
+    }
 }
 
 /// What becomes of packets that take a path.

@@ -79,8 +79,8 @@ pub use flow::{
     FlowEntry, FlowLoad, FlowMeasure, FlowQuery, FlowWorker, Flows, Ipfix, IpfixCollector, IpfixInterface, IpfixSettings, IpfixTemplate,
 };
 pub use forwarding::{
-    Adjacencies, Adjacency, AdjacencyKind, AdjacencyReply, Neighbor, NeighborState, Neighbors, NextHop, PathReply, Route, RouteGroup,
-    RouteSource, Routes,
+    Adjacencies, Adjacency, AdjacencyKind, AdjacencyReply, LabelPush, Neighbor, NeighborState, Neighbors, NextHop, PathReply, PushMode,
+    Route, RouteGroup, RouteSource, Routes,
 };
 pub use hardware::{CounterSource, Hardware, HardwareCounter, HardwarePort, RxPlacement, RxQueuePlacement};
 pub use interface::{Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown};

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use weir_api::{Destinations, Family, FibTable, RouteKey, RouteQuery};
-use weir_fib::{Adjacency, AdjacencyKind};
+use weir_fib::{Adjacency, AdjacencyKind, LabelStack, TtlMode};
 use weir_wire::MacAddr;
 
 use crate::control::Control;
@@ -26,6 +26,17 @@ fn kind_view(kind: AdjacencyKind) -> weir_api::AdjacencyKind {
         AdjacencyKind::Lookup => weir_api::AdjacencyKind::Lookup,
         AdjacencyKind::Pseudowire => weir_api::AdjacencyKind::Pseudowire,
     }
+}
+
+/// How labels are pushed, if there are any.
+fn push_view(stack: &LabelStack) -> Option<weir_api::LabelPush> {
+    let ttl_mode = match stack.mode {
+        TtlMode::Uniform => weir_api::PushMode::Uniform,
+        TtlMode::Pipe => weir_api::PushMode::Pipe,
+        TtlMode::ShortPipe => weir_api::PushMode::ShortPipe,
+    };
+    let push = weir_api::LabelPush { ttl_mode, traffic_class: stack.class, entropy_label: stack.entropy };
+    (!stack.labels.is_empty()).then_some(push)
 }
 
 fn next_hop_view(path: &weir_config::Path) -> weir_api::NextHop {
@@ -175,6 +186,7 @@ impl Control {
             mac: adjacency.and_then(|it| it.rewrite()).map(|mac| MacAddr(mac).to_string()),
             mtu: over.map(|it| it.mtu),
             labels: path.labels.labels.clone(),
+            push: push_view(&path.labels),
         }
     }
 

@@ -88,12 +88,9 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
         Show::Route(what) => show_routes(client, what, None, output),
         Show::Ip(ShowIp::Fib(what)) => show_routes(client, what, Some(Family::Ipv4), output),
         Show::Ip6(ShowIp::Fib(what)) => show_routes(client, what, Some(Family::Ipv6), output),
-        Show::Adjacency(of) => output.put(&client.adjacencies(of.interface.as_deref())?, render::forwarding::adjacencies),
+        Show::Adjacency(of) => show_adjacency(client, of.which.as_deref(), output),
         Show::Acl(what) => output.put(&client.acls(what.acl.as_deref(), what.interface.as_deref())?, render::acl::acls),
-        Show::Mpls(ShowMpls::Fib(what)) => output.put(
-            &client.mpls_fib(what.label)?,
-            if what.label.is_some() { render::forwarding::label_chain } else { render::forwarding::mpls_fib },
-        ),
+        Show::Mpls(ShowMpls::Fib(what)) => show_labels(client, what.label, output),
         Show::Buffers => output.put(&client.buffers()?, render::hardware::buffers),
         Show::Sflow(what) => show_sflow(client, what.part, output),
         Show::Flow(what) => show_flow(client, what.aspect.as_ref(), output),
@@ -152,6 +149,28 @@ fn show_neighbors(client: &Client, interface: Option<&str>, family: Option<Famil
     output.put(&reply, render::forwarding::neighbors)
 }
 
+/// All, those of an interface, or the one that routes and labels tell by its number.
+fn show_adjacency(client: &Client, which: Option<&str>, output: &mut Output<'_>) -> Result<(), Failure> {
+    let Some(number) = which.and_then(|which| which.parse::<u32>().ok()) else {
+        return output.put(&client.adjacencies(which)?, render::forwarding::adjacencies);
+    };
+    let mut reply = client.adjacencies(None)?;
+    reply.adjacencies.retain(|it| it.number == number);
+    if reply.adjacencies.is_empty() {
+        return Err(Failure::said(format!("there is no adjacency {number}; `show adjacency` lists them")));
+    }
+    output.put(&reply, render::forwarding::adjacencies)
+}
+
+fn show_labels(client: &Client, label: Option<u32>, output: &mut Output<'_>) -> Result<(), Failure> {
+    let reply = client.mpls_fib(label)?;
+    match label {
+        None => output.put(&reply, render::forwarding::mpls_fib),
+        Some(label) if reply.labels.is_empty() && !output.json => Ok(writeln!(output.to, "no entry for label {label}")?),
+        Some(_) => output.put(&reply, render::forwarding::label_chain),
+    }
+}
+
 /// Routes that are shown to people at once; a full table is for programs.
 const MOST_SHOWN: u32 = 10_000;
 
@@ -165,9 +184,12 @@ fn show_routes(client: &Client, what: &ShowRouteArgs, family: Option<Family>, ou
         Some(RouteAspect::Table(of)) => (Some(of.table.as_str()), of.prefix.as_deref().or(what.prefix.as_deref())),
         None => (what.table.as_deref(), what.prefix.as_deref()),
     };
-    let table = table.map(|table| number_of_table(client, table)).transpose()?;
+    // What packets to an address take is asked of one table.
+    let is_address = prefix.is_some_and(|prefix| !prefix.contains('/'));
+    let table = table.or(is_address.then_some("default"));
+    let number = table.map(|table| number_of_table(client, table)).transpose()?;
     if prefix.is_none() && !output.json {
-        let (routes, more) = client.first_routes(table, family, MOST_SHOWN)?;
+        let (routes, more) = client.first_routes(number, family, MOST_SHOWN)?;
         output.put(&routes, render::forwarding::routes)?;
         if more {
             writeln!(output.to, "and more: these are the first {MOST_SHOWN}; name a prefix or a table, or ask for --json")?;
@@ -175,7 +197,11 @@ fn show_routes(client: &Client, what: &ShowRouteArgs, family: Option<Family>, ou
         return Ok(());
     }
     let mut all = Routes::default();
-    client.each_routes(prefix, table, family, |mut part| all.routes.append(&mut part.routes))?;
+    client.each_routes(prefix, number, family, |mut part| all.routes.append(&mut part.routes))?;
+    if let Some(prefix) = prefix.filter(|_| all.routes.is_empty() && !output.json) {
+        let place = table.map_or_else(|| "any table".to_owned(), |table| format!("table {table}"));
+        return Ok(writeln!(output.to, "no route {} {prefix} in {place}", if is_address { "to" } else { "for" })?);
+    }
     output.put(&all, if prefix.is_some() { render::forwarding::chain } else { render::forwarding::routes })
 }
 
@@ -191,7 +217,8 @@ fn number_of_table(client: &Client, text: &str) -> Result<u32, Failure> {
     let named = tables.iter().find(|table| table.vrf.as_deref() == Some(text));
     let mut known: Vec<&str> = tables.iter().filter_map(|table| table.vrf.as_deref()).collect();
     known.dedup();
-    let known = if known.is_empty() { "there is none but the default one".to_owned() } else { format!("there are {}", known.join(", ")) };
+    let known =
+        if known.is_empty() { "there is none but the default one".to_owned() } else { format!("there are default, {}", known.join(", ")) };
     named.map(|table| table.table).ok_or_else(|| Failure::said(format!("there is no table {text}; {known}")))
 }
 

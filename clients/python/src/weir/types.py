@@ -253,6 +253,17 @@ NeighborState: TypeAlias = Literal[
 """How well a neighbour is known."""
 
 
+PushMode: TypeAlias = Literal[
+    # From what they are pushed onto.
+    "uniform",
+    # It begins anew: the path is one hop.
+    "pipe",
+    # The same; the egress acts by the traffic class under the labels.
+    "short-pipe",
+]
+"""Where the time to live of pushed labels comes from."""
+
+
 RouteSource: TypeAlias = Literal[
     # An own address.
     "local",
@@ -1515,6 +1526,20 @@ class L2fibPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LabelPush:
+    """How labels are pushed."""
+
+    ttl_mode: PushMode
+    """Where their time to live comes from (RFC 3443)."""
+
+    entropy_label: bool = False
+    """Whether an entropy label is pushed below the first one (RFC 6790)."""
+
+    traffic_class: int | None = None
+    """The traffic class that is written; without it, that of what they are pushed onto."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabelReply:
     """What is done with packets whose top label this is."""
 
@@ -1838,6 +1863,9 @@ class PathReply:
 
     next_hop: str | None = None
     """The neighbour that packets are handed to; absent when the destination itself is."""
+
+    push: LabelPush | None = None
+    """How they are pushed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

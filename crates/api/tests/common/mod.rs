@@ -161,6 +161,7 @@ impl Router for TestRouter {
             mac: Some("02:00:00:00:00:09".to_owned()),
             mtu: Some(1500),
             labels: vec![100, 2000],
+            push: None,
         };
         let pseudowire = |interface: &str, paths| Pseudowire {
             interface: interface.to_owned(),

@@ -55,6 +55,7 @@ pub(crate) fn route(prefix: &str, table: u32) -> Route {
         mac: Some("02:00:00:00:00:09".to_owned()),
         mtu: Some(1500),
         labels: vec![],
+        push: None,
     };
     let group = Some(RouteGroup { number: 3, routes: 4, buckets: 1, resilient: false });
     let vrf = (table == 7).then(|| "red".to_owned());

@@ -49,6 +49,7 @@ const fn kind(name: &'static str, source: Source, sentence: &'static str) -> Kin
 /// All kinds, in the order of the reference page.
 pub(crate) const KINDS: &[Kind] = &[
     kind("INTERFACE", Source::Interfaces, "the name of an interface, as in the configuration"),
+    kind("INTERFACE|NUMBER", Source::Interfaces, "the name of an interface, or the number of an adjacency as `show ip fib` has it"),
     kind("BRIDGE-DOMAIN", Source::Nothing, "the name of a bridge domain, as in the configuration"),
     kind("NODE", Source::Nodes, "the name of a node of the graph, as `show runtime` has it; `any` is all of them"),
     kind("ACL", Source::AccessLists, "the name of an access list, as in the configuration"),

@@ -75,7 +75,7 @@ pub(crate) enum Show {
     Route(ShowRouteArgs),
     /// Where paths end: neighbours and all else, and how many groups lead there
     #[command(visible_aliases = ["adj", "adjacencies"])]
-    Adjacency(OneInterface),
+    Adjacency(WhichAdjacency),
     /// Access lists: what interfaces are bound to, and what each term met
     #[command(visible_aliases = ["acls", "access-list"])]
     Acl(ShowAclArgs),
@@ -162,6 +162,14 @@ pub(crate) struct OneInterface {
     /// Only of this interface
     #[arg(value_name = "INTERFACE")]
     pub(crate) interface: Option<String>,
+}
+
+/// `weir show adjacency`.
+#[derive(Debug, Args)]
+pub(crate) struct WhichAdjacency {
+    /// Only those of this interface, or the one with this number
+    #[arg(value_name = "INTERFACE|NUMBER")]
+    pub(crate) which: Option<String>,
 }
 
 /// `weir show hardware`.

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 use weir_api::{
-    Adjacencies, Adjacency, FibSummary, LabelReply, MplsFib, NeighborState, Neighbors, PathReply, Pseudowires, Route, RouteGroup, Routes,
-    UpDown,
+    Adjacencies, Adjacency, FibSummary, LabelReply, MplsFib, NeighborState, Neighbors, PathReply, Pseudowires, PushMode, Route, RouteGroup,
+    Routes, UpDown,
 };
 
 use super::{Cell, Column, Screen, Style, Table, units};
@@ -132,9 +132,36 @@ pub(crate) fn pseudowires(reply: &Pseudowires, screen: &Screen) -> String {
 
 fn path_cells(path: &PathReply) -> [Cell; 4] {
     let style = style_of(path.adjacency);
-    let labels: String = path.labels.iter().map(|label| format!(" label {label}")).collect();
     let next_hop = path.next_hop.map_or_else(|| "-".to_owned(), |next_hop| next_hop.to_string());
-    [(next_hop + &labels).into(), path.interface.as_deref().unwrap_or("-").into(), path.weight.into(), Cell::styled(path.adjacency, style)]
+    [
+        (next_hop + &pushed(path)).into(),
+        path.interface.as_deref().unwrap_or("-").into(),
+        path.weight.into(),
+        Cell::styled(path.adjacency, style),
+    ]
+}
+
+/// A stack as iproute2 writes it.
+fn stack(labels: &[u32]) -> String {
+    let labels: Vec<String> = labels.iter().map(u32::to_string).collect();
+    if labels.is_empty() { String::new() } else { format!(" label {}", labels.join("/")) }
+}
+
+/// The labels of a path, and how they are pushed where that is not as usual.
+fn pushed(path: &PathReply) -> String {
+    let mut text = stack(&path.labels);
+    let Some(push) = path.push else { return text };
+    // Writing to a text does not fail.
+    if push.ttl_mode != PushMode::Uniform {
+        let _ = write!(text, " {}", push.ttl_mode);
+    }
+    if let Some(class) = push.traffic_class {
+        let _ = write!(text, " class {class}");
+    }
+    if push.entropy_label {
+        text.push_str(" entropy-label");
+    }
+    text
 }
 
 fn style_of(state: Adjacency) -> Style {
@@ -193,7 +220,7 @@ fn group_chain(text: &mut String, group: Option<&RouteGroup>, paths: &[PathReply
     for path in paths {
         let on = path.interface.as_ref().map(|interface| format!(" on {interface}")).unwrap_or_default();
         let via = path.next_hop.map(|next_hop| format!("via {next_hop}")).unwrap_or_else(|| "direct".to_owned());
-        let labels: String = path.labels.iter().map(|label| format!(" label {label}")).collect();
+        let labels = pushed(path);
         let buckets = units::count(path.buckets.into(), "bucket", "buckets");
         let _ = writeln!(text, "    path {via}{on}{labels}, weight {}: {buckets}", path.weight);
         let mac = path.mac.as_ref().map(|mac| format!(", to {mac}")).unwrap_or_default();
@@ -218,7 +245,7 @@ pub(crate) fn adjacencies(reply: &Adjacencies, screen: &Screen) -> String {
         Column::text("State"),
     ]);
     for it in &reply.adjacencies {
-        let labels: String = it.labels.iter().map(|label| format!(" label {label}")).collect();
+        let labels = stack(&it.labels);
         let end = match (it.address, it.table) {
             (Some(address), _) => address.to_string(),
             (None, Some(table)) => format!("table {table}"),

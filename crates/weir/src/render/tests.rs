@@ -317,6 +317,7 @@ fn a_tunnel_tells_its_ends_and_where_it_leads() {
         mac: None,
         mtu: None,
         labels: Vec::new(),
+        push: None,
     };
     let route = Route {
         table: 0,
@@ -473,6 +474,7 @@ fn routes_show_each_path() {
         mac: Some("02:00:00:00:00:09".to_owned()),
         mtu: Some(1500),
         labels: vec![],
+        push: None,
     };
     let group = Some(RouteGroup { number: 3, routes: 2, buckets: 2, resilient: true });
     let route = |prefix: &str, source, paths| Route {
@@ -486,6 +488,8 @@ fn routes_show_each_path() {
     };
     let mut labelled = path("192.0.2.10", Adjacency::Incomplete);
     labelled.labels = vec![100, 200];
+    let (ttl_mode, traffic_class) = (weir_api::PushMode::Pipe, Some(5));
+    labelled.push = Some(weir_api::LabelPush { ttl_mode, traffic_class, entropy_label: true });
     let reply = Routes {
         routes: vec![
             route("0.0.0.0/0", RouteSource::Static, vec![path("192.0.2.9", Adjacency::Complete), labelled]),
@@ -494,11 +498,11 @@ fn routes_show_each_path() {
         ],
     };
     let expected = "\
-Prefix           Table  Source     Next hop                        Interface  Weight  Adjacency
-0.0.0.0/0            0  static     192.0.2.9                       wan             1  complete
-                                   192.0.2.10 label 100 label 200  wan             1  incomplete
-192.0.2.0/24         0  connected  -                               wan             1  glean
-198.51.100.0/24      0  static                                                        no path
+Prefix           Table  Source     Next hop                                             Interface  Weight  Adjacency
+0.0.0.0/0            0  static     192.0.2.9                                            wan             1  complete
+                                   192.0.2.10 label 100/200 pipe class 5 entropy-label  wan             1  incomplete
+192.0.2.0/24         0  connected  -                                                    wan             1  glean
+198.51.100.0/24      0  static                                                                             no path
 ";
     assert_eq!(super::forwarding::routes(&reply, &PIPE), expected);
     let mut red = reply;
@@ -510,7 +514,7 @@ Prefix           Table  Source     Next hop                        Interface  We
   group 3: 2 paths in 2 buckets, resilient, for 2 routes
     path via 192.0.2.9 on wan, weight 1: 1 bucket
       adjacency 7: complete, to 02:00:00:00:00:09, mtu 1500
-    path via 192.0.2.10 on wan label 100 label 200, weight 1: 1 bucket
+    path via 192.0.2.10 on wan label 100/200 pipe class 5 entropy-label, weight 1: 1 bucket
       adjacency 7: incomplete, to 02:00:00:00:00:09, mtu 1500
 ";
     assert_eq!(super::forwarding::chain(&red, &PIPE), expected);
@@ -687,6 +691,7 @@ fn a_label_is_shown_down_to_the_wire() {
                 mac: Some("02:00:00:00:00:02".to_owned()),
                 mtu: Some(1500),
                 labels: vec![200],
+                push: None,
             }],
         }],
     };
