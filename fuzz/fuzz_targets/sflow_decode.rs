@@ -35,8 +35,10 @@ fuzz_target!(|input: &[u8]| {
     ledger.note(&datagram);
     ledger.note(&datagram);
     for (_, _, agent) in ledger.agents() {
-        for (_, _, source) in agent.sources() {
-            source.estimates().for_each(drop);
+        for (class, index, _) in agent.sources() {
+            for estimate in agent.estimates(class, index) {
+                let _ = estimate.verdict();
+            }
         }
     }
     let _ = Converter::new(Options::default()).convert(&datagram, 0, |packet| {

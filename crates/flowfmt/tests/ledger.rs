@@ -12,7 +12,9 @@ const AGENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 fn noted(numbers: &[u32]) -> Numbers {
     let mut book = Numbers::default();
-    numbers.iter().for_each(|&number| book.note(number));
+    for &number in numbers {
+        book.note(number);
+    }
     book
 }
 
@@ -73,6 +75,7 @@ struct Rig {
     ledger: Ledger,
     datagrams: u32,
     flows: u32,
+    reports: u32,
     random: u64,
     counters: InterfaceCounters,
     pool: u32,
@@ -83,7 +86,17 @@ impl Rig {
     fn new() -> Rig {
         let builder = DatagramBuilder::new(AGENT, 0, Encoding::Expanded);
         let counters = InterfaceCounters { index: 3, ..InterfaceCounters::default() };
-        Rig { builder, ledger: Ledger::new(), datagrams: 0, flows: 0, random: 0x9e37_79b9_7f4a_7c15, counters, pool: 0, drops: 0 }
+        Rig {
+            builder,
+            ledger: Ledger::new(),
+            datagrams: 0,
+            flows: 0,
+            reports: 0,
+            random: 0x9e37_79b9_7f4a_7c15,
+            counters,
+            pool: 0,
+            drops: 0,
+        }
     }
 
     /// xorshift64 (G. Marsaglia, 2003).
@@ -133,7 +146,8 @@ impl Rig {
     }
 
     fn report(&mut self) {
-        let sample = CountersSample { sequence: 1, source: Source::interface(3) };
+        self.reports += 1;
+        let sample = CountersSample { sequence: self.reports, source: Source::interface(3) };
         let counters = self.counters;
         while self.builder.counters_sample(&sample, &[CounterRecord::Interface(&counters)]) == Ok(Fit::Full) {
             self.send();
@@ -143,7 +157,7 @@ impl Rig {
 
     fn estimates(&self) -> Vec<Estimate> {
         let (_, _, agent) = self.ledger.agents().next().unwrap();
-        agent.sources().next().unwrap().2.estimates().collect()
+        agent.estimates(0, 3)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use weir_flowfmt::sflow::ledger::{Agent, Direction, Estimate, Ledger, Numbers};
+use weir_flowfmt::sflow::ledger::{Agent, Direction, Estimate, Ledger, Numbers, Verdict};
 
 use crate::failure::Failure;
 
@@ -13,7 +13,7 @@ pub(crate) fn json(ledger: &Ledger, to: &mut dyn Write) -> Result<(), Failure> {
         .agents()
         .map(|(address, sub_agent, agent)| {
             let sources: Vec<Value> = agent.sources().map(|(class, index, source)| {
-            let estimates: Vec<Value> = source.estimates().map(|estimate| self::estimate(&estimate)).collect();
+            let estimates: Vec<Value> = agent.estimates(class, index).iter().map(estimate).collect();
             json!({
                 "source": format!("{class}:{index}"), "sampling_rate": source.rate, "pool": source.pool(), "dropped": source.dropped(),
                 "flow_samples": numbers(&source.flows), "counter_samples": numbers(&source.counters), "estimates": estimates,
@@ -46,8 +46,29 @@ fn estimate(estimate: &Estimate) -> Value {
         "packet_bound_percent": estimate.packet_bound, "estimated_octets": estimate.estimated_octets,
         "estimated_octets_without_fcs": estimate.estimated_octets_without_fcs, "counted_octets": estimate.counted_octets,
         "octets_off_percent": finite(octets_off), "octet_bound_percent": estimate.octet_bound,
-        "interface_counts_fcs": with_fcs, "within_bound": estimate.within(),
+        "interface_counts_fcs": with_fcs, "within_bound": estimate.within(), "verdict": verdict(estimate),
+        "samples_of_unknown_direction": estimate.undirected,
     })
+}
+
+fn verdict(estimate: &Estimate) -> &'static str {
+    match estimate.verdict() {
+        Verdict::Agrees => "agrees",
+        Verdict::Disagrees => "disagrees",
+        Verdict::PartlySampled => "partly-sampled",
+        Verdict::DirectionUnknown => "direction-unknown",
+    }
+}
+
+/// The same for people.
+fn sentence(estimate: &Estimate) -> String {
+    match (estimate.verdict(), estimate.octets_off().1) {
+        (Verdict::Agrees, true) => "agrees, FCS counted".to_owned(),
+        (Verdict::Agrees, false) => "agrees, FCS not counted".to_owned(),
+        (Verdict::Disagrees, _) => "DISAGREES".to_owned(),
+        (Verdict::PartlySampled, _) => "partly sampled".to_owned(),
+        (Verdict::DirectionUnknown, _) => format!("direction of {} samples not known", estimate.undirected),
+    }
 }
 
 /// JSON has no infinity.
@@ -119,32 +140,30 @@ fn sources(agent: &Agent, to: &mut dyn Write) -> io::Result<()> {
         let (rate, samples, lost, dropped) = (source.rate, source.flows.received, source.flows.lost, source.dropped());
         write!(to, "{name:>14}{rate:>9}{samples:>10}{lost:>8}{dropped:>9}  ")?;
         let mut found = false;
-        for estimate in source.estimates() {
+        for estimate in agent.estimates(class, index) {
             if found {
                 write!(to, "{:52}", "")?;
             }
             found = true;
             let (octets_off, with_fcs) = estimate.octets_off();
             let octets = if with_fcs { estimate.estimated_octets } else { estimate.estimated_octets_without_fcs };
-            let verdict = match (estimate.within(), with_fcs) {
-                (true, true) => "agrees, FCS counted",
-                (true, false) => "agrees, FCS not counted",
-                (false, _) => "DISAGREES",
-            };
             writeln!(
                 to,
-                "{:<8}{:>14.0}{:>14}{:>8.2}{:>9.2}{octets:>16.0}{:>16}{octets_off:>8.2}{:>9.2}  {verdict}",
+                "{:<8}{:>14.0}{:>14}{:>8.2}{:>9.2}{octets:>16.0}{:>16}{octets_off:>8.2}{:>9.2}  {}",
                 direction(&estimate),
                 estimate.estimated_packets,
                 estimate.counted_packets,
                 estimate.packets_off(),
                 estimate.packet_bound,
                 estimate.counted_octets,
-                estimate.octet_bound
+                estimate.octet_bound,
+                sentence(&estimate)
             )?;
         }
         if !found {
-            writeln!(to, "no two counter samples with flow samples between them")?;
+            // Who samples nothing, as a sub-interface or the host, cannot have an estimate.
+            let why = if source.flows.received > 0 { "no two counter samples with flow samples between them" } else { "-" };
+            writeln!(to, "{:102}  {why}", "")?;
         }
     }
     Ok(())

@@ -2,6 +2,9 @@
 //!
 //! Each is a Rust type and, from the same list, its entry in the table.
 
+use crate::sflow::DataFormat;
+use crate::sflow::cursor::Cursor;
+use crate::sflow::decode::{FlowRecord, Opaque};
 use crate::sflow::structure::typed;
 
 typed! {
@@ -221,4 +224,21 @@ impl InterfaceCounters {
 impl ExtendedSwitch {
     /// A VLAN or priority that is not known (errata of the specification).
     pub const UNKNOWN: u32 = u32::MAX;
+
+    /// Of a record that may be another one, or too short.
+    pub(in crate::sflow) fn of(record: &FlowRecord<'_>) -> Option<ExtendedSwitch> {
+        match record {
+            FlowRecord::Other(opaque) if opaque.format == DataFormat::EXTENDED_SWITCH => {
+                ExtendedSwitch::read_from(&mut Cursor::inside(opaque.body, opaque.offset)).ok()
+            }
+            _ => None,
+        }
+    }
+}
+
+impl LagCounters {
+    /// Of a record of its format, that may be too short.
+    pub(in crate::sflow) fn of(record: &Opaque<'_>) -> Option<LagCounters> {
+        LagCounters::read_from(&mut Cursor::inside(record.body, record.offset)).ok()
+    }
 }
