@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use weir_flowfmt::sflow::decode_datagram_to;
 use weir_flowfmt::sflow::encode::{CounterRecord, DatagramBuilder, Encoding, Fit, FlowRecord};
 use weir_flowfmt::sflow::print::{Format, PrintError};
-use weir_flowfmt::sflow::{CountersSample, FlowSample, Port, RawHeader, Source};
+use weir_flowfmt::sflow::{CountersSample, ExtendedSwitch, FlowSample, Port, RawHeader, Source};
 
 const COLLECTOR_SAW: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 99));
 
@@ -100,6 +100,30 @@ fn lines_for_grep_say_where_they_stand() {
     {
         assert_eq!(grep.lines().filter(|placed| placed.strip_prefix(start) == Some(line)).count(), 1, "{line} in {grep}");
     }
+}
+
+#[test]
+fn lines_have_the_vlans_of_both_sides() {
+    let header = hex("020000000002020000000001810000640800450000200000400040110000c0000201c63364021389177000080000");
+    let vlans = |switch: Option<(u32, u32)>| {
+        let mut builder = DatagramBuilder::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, Encoding::Expanded);
+        let port = Port::interface(1);
+        let sample = FlowSample { sequence: 1, source: Source::interface(1), rate: 1, pool: 1, drops: 0, input: port, output: port };
+        let raw = FlowRecord::RawHeader(RawHeader { protocol: 1, frame_length: 200, stripped: 4, header: &header });
+        let (source_vlan, destination_vlan) = switch.unwrap_or_default();
+        let switched = ExtendedSwitch { source_vlan, source_priority: 3, destination_vlan, destination_priority: 4 };
+        let records = [raw, FlowRecord::Switch(switched)];
+        let records = if switch.is_some() { &records[..] } else { &records[..1] };
+        assert_eq!(builder.flow_sample(&sample, records), Ok(Fit::Added));
+        let (line, error) = print(Format::Line, builder.finish(1, 1));
+        assert_eq!(error, None);
+        line.split(',').skip(7).take(2).collect::<Vec<_>>().join(",")
+    };
+    assert_eq!(vlans(None), "100,0");
+    assert_eq!(vlans(Some((100, 200))), "100,200");
+    // Seen going out, and to nobody knows where.
+    assert_eq!(vlans(Some((0, 100))), "0,100");
+    assert_eq!(vlans(Some((100, ExtendedSwitch::UNKNOWN))), "100,4294967295");
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! VLAN, source address, destination address, IP protocol, TOS, TTL, source port or ICMP type,
 //! destination port or ICMP code, TCP flags, frame length, IP length, sampling rate: 20 columns with
 //! the word itself. What is not known is 0, or `-` for an address. The columns are sflowtool's to the
-//! letter, so the IP length of a packet that is not IPv4 still counts its Ethernet header.
+//! letter, so the IP length of a packet that is not IPv4 still counts its Ethernet header. The VLANs are those of record
+//! 0:1001; without one the input VLAN is the header's.
 //!
 //! `CNTR`: agent, then the 19 fields of counter record 0:1 in the order of the wire.
 //!
@@ -17,18 +18,18 @@ use super::Damage;
 use super::show::{Address, Mac};
 use crate::sflow::decode::{CounterRecord, Datagram, FlowRecord, Sample};
 use crate::sflow::packet::{Ip, Packet, Transport};
-use crate::sflow::{FlowSample, InterfaceCounters, RawHeader};
+use crate::sflow::{ExtendedSwitch, FlowSample, InterfaceCounters, RawHeader};
 
 pub(super) fn print(writer: &mut impl Write, datagram: &Datagram<'_>, damage: &mut Damage) -> io::Result<()> {
     for sample in datagram.samples() {
         match damage.sound(sample) {
             Some(Sample::Flow(_, fixed, mut records)) => {
-                let raw = records.try_fold(None, |found, record| match damage.sound(record)? {
-                    FlowRecord::RawHeader(raw) => Some(Some(raw)),
-                    FlowRecord::Other(_) => Some(found),
+                let found = records.try_fold((None, None), |(raw, switch), record| match damage.sound(record)? {
+                    FlowRecord::RawHeader(raw) => Some((Some(raw), switch)),
+                    other => Some((raw, ExtendedSwitch::of(&other).or(switch))),
                 });
-                if let Some(raw) = raw {
-                    flow(writer, datagram, &fixed, raw.as_ref())?;
+                if let Some((raw, switch)) = found {
+                    flow(writer, datagram, &fixed, raw.as_ref(), switch.as_ref())?;
                 }
             }
             Some(Sample::Counters(_, _, mut records)) => {
@@ -61,13 +62,21 @@ struct Columns {
     ipv4_offset: usize,
 }
 
-fn flow(writer: &mut impl Write, datagram: &Datagram<'_>, sample: &FlowSample, raw: Option<&RawHeader<'_>>) -> io::Result<()> {
+fn flow(
+    writer: &mut impl Write,
+    datagram: &Datagram<'_>,
+    sample: &FlowSample,
+    raw: Option<&RawHeader<'_>>,
+    switch: Option<&ExtendedSwitch>,
+) -> io::Result<()> {
     let columns = raw.map_or_else(Columns::default, |raw| Columns::new(&Packet::decode(raw)));
     let (frame_length, stripped) = raw.map_or((0, 0), |raw| (raw.frame_length, raw.stripped));
     let ip_length = i64::from(frame_length) - i64::from(stripped) - columns.ipv4_offset as i64;
     write!(writer, "FLOW,{},{},{}", Address(datagram.agent), sample.input.value, sample.output.value)?;
     let (source_mac, destination_mac) = columns.macs;
-    write!(writer, ",{},{},{:#06x},{},0", Mac(source_mac), Mac(destination_mac), columns.ether_type, columns.vlan)?;
+    // Of the two only one can be told by a header.
+    let (in_vlan, out_vlan) = switch.map_or((columns.vlan.into(), 0), |switch| (switch.source_vlan, switch.destination_vlan));
+    write!(writer, ",{},{},{:#06x},{in_vlan},{out_vlan}", Mac(source_mac), Mac(destination_mac), columns.ether_type)?;
     let (source, destination) = columns.addresses;
     write!(writer, ",{},{},{},{:#04x},{}", Address(source), Address(destination), columns.protocol, columns.tos, columns.ttl)?;
     let (source_port, destination_port) = columns.ports;
