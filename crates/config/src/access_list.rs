@@ -5,8 +5,8 @@
 //! one address, a prefix, or the name of a prefix list; [`Term::ways`] writes those out, so that
 //! whoever carries a list out knows nothing of prefix lists.
 //!
-//! Each value has one spelling in the file, as in `scalar.rs`. Names of protocols and services are
-//! IANA's for those that stand in such lists; every number may stand as a number.
+//! Each value has one spelling in the file, as in `scalar.rs`. Names of protocols are
+//! IANA's for those that stand in such lists, those of services are in `services.rs`; every number may stand as a number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,6 +17,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
 use crate::scalar::{NotAValue, decimal};
+use crate::services::port;
 
 /// Prefixes under a name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -263,10 +264,10 @@ impl fmt::Display for Scope {
     }
 }
 
-/// An address, as a prefix of full length, or a prefix without host bits.
+/// An address, as a prefix of full length, or a prefix, whose host bits mean nothing.
 pub(crate) fn prefix(text: &str) -> Option<IpNet> {
     match text.parse::<IpNet>() {
-        Ok(net) => Some(net).filter(|net| net.addr() == net.network()),
+        Ok(net) => Some(net.trunc()),
         Err(_) => text.parse::<IpAddr>().ok().map(IpNet::from),
     }
 }
@@ -286,9 +287,6 @@ impl FromStr for Scope {
         }
         if let Some(net) = prefix(text) {
             return Ok(Self::Prefix(net));
-        }
-        if text.parse::<IpNet>().is_ok() {
-            return Err(NotAValue("has bits set behind its prefix length"));
         }
         // A name like `face` is no address, and `10.0.0.0/33` is no name.
         if is_name(text) { Ok(Self::List(text.to_owned())) } else { Err(NotAValue("is neither an address, a prefix, nor a name")) }
@@ -384,53 +382,6 @@ impl Default for Ports {
     fn default() -> Self {
         Self::ANY
     }
-}
-
-/// Names of services as IANA writes them.
-const SERVICES: &[(&str, u16)] = &[
-    ("ftp-data", 20),
-    ("ftp", 21),
-    ("ssh", 22),
-    ("telnet", 23),
-    ("smtp", 25),
-    ("tacacs", 49),
-    ("domain", 53),
-    ("bootps", 67),
-    ("bootpc", 68),
-    ("tftp", 69),
-    ("http", 80),
-    ("kerberos", 88),
-    ("pop3", 110),
-    ("sunrpc", 111),
-    ("ntp", 123),
-    ("imap", 143),
-    ("snmp", 161),
-    ("snmptrap", 162),
-    ("bgp", 179),
-    ("ldap", 389),
-    ("https", 443),
-    ("submissions", 465),
-    ("isakmp", 500),
-    ("syslog", 514),
-    ("submission", 587),
-    ("ldp", 646),
-    ("ldaps", 636),
-    ("domain-s", 853),
-    ("imaps", 993),
-    ("pop3s", 995),
-    ("radius", 1812),
-    ("radius-acct", 1813),
-    ("mysql", 3306),
-    ("rdp", 3389),
-    ("bfd-control", 3784),
-    ("ipsec-nat-t", 4500),
-    ("vxlan", 4789),
-    ("postgresql", 5432),
-    ("sflow", 6343),
-];
-
-fn port(text: &str) -> Option<u16> {
-    decimal(text).or_else(|| SERVICES.iter().find(|(name, _)| *name == text).map(|(_, port)| *port))
 }
 
 /// `any`, one, `a-b`, `-b` or `a-`.
@@ -577,11 +528,11 @@ mod tests {
         }
         assert!("256".parse::<Protocol>().is_err() && "quic".parse::<Protocol>().is_err());
         for (text, canonical) in
-            [("10.0.0.1", "10.0.0.1/32"), ("2001:db8::/32", "2001:db8::/32"), ("any", "any"), ("customers", "customers")]
+            [("10.0.0.1", "10.0.0.1/32"), ("2001:db8::/32", "2001:db8::/32"), ("10.0.0.1/24", "10.0.0.0/24"), ("any", "any")]
         {
             assert_eq!(text.parse::<Scope>().unwrap().to_string(), canonical);
         }
-        for wrong in ["10.0.0.1/24", "10.0.0.0/33", "", "a b", "::1/-1"] {
+        for wrong in ["10.0.0.0/33", "", "a b", "::1/-1"] {
             assert!(wrong.parse::<Scope>().is_err(), "{wrong}");
         }
         assert_eq!("8".parse::<Octets>().unwrap(), Octets { first: 8, last: 8 });

@@ -256,11 +256,12 @@ impl Dice {
 
     fn interface(&self, index: usize, dice: [u8; 8], devices: Devices) -> Interface {
         let [kind, mtu, state, sflow, text, mac, placed, vrf] = dice;
-        let large = if devices == Devices::Any { 9000 } else { 2000 };
         let device = match devices {
             Devices::Any => any_device(index, kind),
             Devices::InMemory => in_memory(index, kind),
         };
+        let small_frames = devices == Devices::InMemory || matches!(device, Some(Device::Generator { .. }));
+        let large = if small_frames { 2000 } else { 9000 };
         Interface {
             // A name like `tap5` is for interfaces with a device only.
             device: device.or((index == 5).then_some(Device::Null)),

@@ -81,7 +81,7 @@ fn entry(row: &'static Key, key: &str, value: &Value) -> Option<Block> {
     let below = match (row.kind, value) {
         (Kind::Section, Value::Object(values)) => section(row.path, values),
         (Kind::Named(_), Value::Object(values)) => names(row, values),
-        (Kind::Via, Value::Array(paths)) => match single(paths) {
+        (Kind::Via | Kind::LabelVia, Value::Array(paths)) => match single(paths) {
             Some(next_hop) => return Some(leaf(key, &scalar(row.kind, next_hop))),
             None => items(row, paths),
         },

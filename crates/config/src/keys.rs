@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     List(usize, usize),
     /// One next hop, a list of them, or a word for none.
     Via,
+    /// The same for labelled packets, whose sender cannot be told.
+    LabelVia,
     /// A whole number from `0` to `1`.
     Whole(u64, u64),
     /// A power of two from `0` to `1`.
@@ -81,7 +83,7 @@ pub(crate) enum Kind {
     ListenAddress,
     /// The name of a Unix group.
     UnixGroup,
-    /// An address or a prefix without host bits, of either family.
+    /// An address or a prefix, of either family.
     AnyPrefix,
     /// `any`, an address, a prefix, or the name of a prefix list.
     Scope,
@@ -163,6 +165,9 @@ pub(crate) struct Key {
     pub(crate) drivers: &'static [&'static str],
 }
 
+/// Next hops of a route, a label or a pseudowire.
+pub(crate) const MOST_NEXT_HOPS: usize = 64;
+
 /// In place of a default: the key must be there.
 pub(crate) const REQUIRED: &str = "required";
 
@@ -231,6 +236,7 @@ impl Kind {
             Self::List(0, most) => format!("a list of at most {most}"),
             Self::List(least, most) => format!("a list of {least} to {most}"),
             Self::Via => "an address, a list of next hops, `blackhole`, `unreachable` or `prohibit`".into(),
+            Self::LabelVia => "an address, a list of next hops or `blackhole`".into(),
             Self::Whole(0, u64::MAX) => "a whole number".into(),
             Self::Whole(low, high) => format!("a whole number from {low} to {high}"),
             Self::PowerOfTwo(low, high) => format!("a power of two from {low} to {high}"),

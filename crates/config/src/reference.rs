@@ -60,6 +60,8 @@ const RULES: &str = "
 - An interface called `BondEthernetN` has an entry under `bondethernets` or a `device`, not both; the MAC address of a bond stands
   under `bondethernets`. A member of a bond is in no other, is no bond, loopback or end of a cross connect, has no addresses, and has
   the MTU of its bond. A bond is not sampled, its members may be. `load-balance` is for modes `lacp` and `xor`, `lacp-rate` for `lacp`.
+- The access lists of an interface are at most 65,536 rules in each direction, each source of a term with each destination of its
+  version of IP being one. A prefix with host bits is taken for its network, with a warning; an empty prefix list matches nothing.
 - An interface called `vxlan_tunnelN` has an entry under `vxlan_tunnels` or a `device`, not both. The ends of a tunnel are of one IP
   version, the far one is no own address, and no two tunnels have the same ends and `vni`. A tunnel has no sub-interfaces, is no
   member of a bond, and is not sampled.
@@ -130,7 +132,7 @@ fn write_lacking(page: &mut String) {
         KEYS.iter().filter(|row| row.kind == Kind::Unsupported).map(|row| format!("`{}`", row.path.replace('*', "NAME"))).collect();
     let _ = writeln!(page, "{}.", rows.join(", "));
     page.push_str(
-        "\nA file with one of these, or with an IPv6 address of an interface is refused with the place; `--skip-unsupported` leaves these out and makes each a warning. IPv6 in routes and neighbors is refused always.\n",
+        "\nA file with one of these is refused with the place; `--skip-unsupported` leaves these out and makes each a warning.\n",
     );
 }
 

@@ -10,8 +10,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::keys::{DRIVERS, Key, Kind, Names, below};
-use crate::synonyms::theirs;
+use crate::keys::{DRIVERS, Key, Kind, MOST_NEXT_HOPS, Names, below};
+use crate::synonyms::{may_stand_alone, theirs};
 use crate::tree::{Content, Limits, Node, read};
 
 /// The schema of the whole file.
@@ -114,7 +114,9 @@ fn text(most: usize) -> Map<String, Value> {
     object(json!({"type": ["string", "number", "boolean"], "minLength": 1, "maxLength": most}))
 }
 
-const INTERFACE: &str = "[A-Za-z][A-Za-z0-9._/-]{0,31}";
+const INTERFACE: &str = "[A-Za-z][A-Za-z0-9._/-]{0,62}";
+
+const TABLE: &str = "[A-Za-z][A-Za-z0-9._/-]{0,31}";
 
 const LIST: &str = "[A-Za-z][A-Za-z0-9._-]{0,55}";
 
@@ -128,10 +130,8 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
         Kind::Section => section(row.path),
         Kind::Named(names) => named(row, names),
         Kind::List(least, most) => list(row, least, most),
-        Kind::Via => {
-            let several = list(row, 1, 64);
-            object(json!({"anyOf": [{"enum": crate::model::Via::WORDS}, pattern(&ip()), several]}))
-        }
+        Kind::Via => via(row, &crate::model::Via::WORDS),
+        Kind::LabelVia => via(row, &["blackhole"]),
         Kind::Whole(low, high) => object(json!({"type": "integer", "minimum": low, "maximum": high})),
         Kind::PowerOfTwo(low, high) => {
             let powers: Vec<u64> = (0..63).map(|bit| 1 << bit).filter(|power| (low..=high).contains(power)).collect();
@@ -146,7 +146,8 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
         Kind::LinuxName => text(15),
         Kind::MemifSocket => pattern("/.{0,106}|@.{1,107}"),
         Kind::Secret(most) => text(most),
-        Kind::InterfaceName | Kind::VrfName | Kind::TableName => pattern(INTERFACE),
+        Kind::InterfaceName => pattern(INTERFACE),
+        Kind::VrfName | Kind::TableName => pattern(TABLE),
         Kind::Mac => pattern("[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}"),
         Kind::UnicastMac => pattern("[0-9A-Fa-f][02468ACEace](:[0-9A-Fa-f]{2}){5}"),
         Kind::OwnAddress => pattern(&format!("{}/[1-9][0-9]{{0,2}}", ip())),
@@ -177,7 +178,8 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
 fn named(row: &'static Key, names: Names) -> Map<String, Value> {
     let Some(item) = below(row.path).first() else { return Map::new() };
     let name = match names {
-        Names::Interface | Names::Vrf => format!("^{INTERFACE}$"),
+        Names::Interface => format!("^{INTERFACE}$"),
+        Names::Vrf => format!("^{TABLE}$"),
         Names::AccessList | Names::PrefixList | Names::RecordSet => format!("^{LIST}$"),
         Names::SubInterface => "^[1-9][0-9]{0,9}$".to_owned(),
         // As many digits as the limit has; `check` knows the limit.
@@ -186,7 +188,18 @@ fn named(row: &'static Key, names: Names) -> Map<String, Value> {
     object(json!({"type": ["object", "null"], "patternProperties": {name: of_row(item)}, "additionalProperties": false}))
 }
 
+fn via(row: &'static Key, words: &[&str]) -> Map<String, Value> {
+    object(json!({"anyOf": [{"enum": words}, pattern(&ip()), several(row, 1, MOST_NEXT_HOPS)]}))
+}
+
 fn list(row: &'static Key, least: usize, most: usize) -> Map<String, Value> {
+    match below(row.path).first().filter(|_| may_stand_alone(row.path)) {
+        Some(item) => object(json!({"anyOf": [of_row(item), several(row, least, most)]})),
+        None => several(row, least, most),
+    }
+}
+
+fn several(row: &'static Key, least: usize, most: usize) -> Map<String, Value> {
     let Some(item) = below(row.path).first() else { return Map::new() };
     let kinds = if least == 0 { json!(["array", "null"]) } else { json!("array") };
     object(json!({"type": kinds, "items": of_row(item), "minItems": least, "maxItems": most}))

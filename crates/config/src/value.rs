@@ -64,8 +64,9 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
         Kind::OwnAddress => own_address(text).map(drop),
         Kind::Prefix => prefix(text).map(drop),
         Kind::Neighbor => neighbor(text).map(drop),
-        Kind::Via if Via::of_word(text).is_some() => Ok(()),
-        Kind::Via => neighbor(text).map(drop),
+        // That a label's is `blackhole` is told with the label.
+        Kind::Via | Kind::LabelVia if Via::of_word(text).is_some() => Ok(()),
+        Kind::Via | Kind::LabelVia => neighbor(text).map(drop),
         Kind::Ip => ip(text).and_then(|address| match address.is_unspecified() {
             true => problem(format!("{} is no one's address", quote(text))),
             false => Ok(()),
@@ -76,6 +77,8 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
         Kind::NamespaceName => namespace_name(text),
         Kind::ListenAddress => ip(text).map(drop),
         Kind::UnixGroup => unix_group(text),
+        // Host bits are told as a warning.
+        Kind::AnyPrefix if access_list::prefix(text).is_some() => Ok(()),
         Kind::AnyPrefix => any_prefix(text),
         Kind::Cidr => text.strip_prefix('!').map_or_else(|| any_prefix(text), excluded),
         Kind::AddressOrInterface if text.parse::<std::net::IpAddr>().is_err() => interface_or_address(text),
@@ -111,9 +114,11 @@ fn excluded(text: &str) -> Result<(), Problem> {
 
 fn any_prefix(text: &str) -> Result<(), Problem> {
     match (access_list::prefix(text), text.parse::<IpNet>()) {
+        (_, Ok(net)) if net != net.trunc() => {
+            problem_with_help(format!("{} has host bits", quote(text)), format!("write `{}`", net.trunc()))
+        }
         (Some(_), _) => Ok(()),
-        (None, Ok(net)) => problem_with_help(format!("{} has host bits", quote(text)), format!("write `{}`", net.trunc())),
-        (None, Err(_)) => problem(format!("{} is neither an address nor a prefix", quote(text))),
+        (None, _) => problem(format!("{} is neither an address nor a prefix", quote(text))),
     }
 }
 
@@ -259,12 +264,21 @@ fn sub_interface_number(text: &str) -> Result<(), Problem> {
     }
 }
 
+/// Characters of an interface's name: what VPP has room for.
+pub(crate) const LONGEST_NAME: usize = 63;
+
 /// The names an interface can have.
 pub(crate) fn interface_name(text: &str) -> Result<(), Problem> {
-    const RIGHT: &str = "a letter, then up to 31 letters, digits, `.`, `_`, `/` or `-`, as in `xe0`";
+    const RIGHT: &str = "a letter, then up to 62 letters, digits, `.`, `_`, `/` or `-`, as in `xe0`";
+    match is_name(text, LONGEST_NAME) {
+        true => Ok(()),
+        false => problem_with_help(format!("{} cannot be the name of an interface", quote(text)), RIGHT),
+    }
+}
+
+fn is_name(text: &str, most: usize) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'/' | b'-');
-    let well_formed = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic()) && text.bytes().all(inner) && text.len() <= 32;
-    if well_formed { Ok(()) } else { problem_with_help(format!("{} cannot be the name of an interface", quote(text)), RIGHT) }
+    text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic()) && text.bytes().all(inner) && text.len() <= most
 }
 
 /// The names a table can have: not that of the one which is always there.
@@ -273,8 +287,10 @@ pub(crate) fn vrf_name(text: &str) -> Result<(), Problem> {
     if text == "default" {
         return problem_with_help("`default` is the table that is always there".into(), "leave it out, or name another table");
     }
-    let well_formed = interface_name(text).is_ok();
-    if well_formed { Ok(()) } else { problem_with_help(format!("{} cannot be the name of a table", quote(text)), RIGHT) }
+    match is_name(text, 32) {
+        true => Ok(()),
+        false => problem_with_help(format!("{} cannot be the name of a table", quote(text)), RIGHT),
+    }
 }
 
 /// What the kernel takes: net/core/dev.c, `dev_valid_name`.

@@ -5,9 +5,9 @@
 
 use crate::diagnostic::{Place, quote};
 use crate::findings::{Findings, Remark, Segment};
-use crate::keys::{DRIVERS, Key, Kind, Names, below, one_of};
+use crate::keys::{DRIVERS, Key, Kind, MOST_NEXT_HOPS, Names, below, one_of};
 use crate::suggest::nearest;
-use crate::synonyms::ours;
+use crate::synonyms::{elsewhere, ours};
 use crate::tree::{Content, Entry, Node};
 use crate::value;
 
@@ -30,7 +30,7 @@ impl<'n> Walker<'n, '_, '_> {
             Kind::Section => self.section(row, node, key),
             Kind::Named(names) => self.named(row, node, names),
             Kind::List(least, most) => self.list(row, node, least, most),
-            Kind::Via if matches!(node.content, Content::List(_)) => self.list(row, node, 1, 64),
+            Kind::Via | Kind::LabelVia if matches!(node.content, Content::List(_)) => self.list(row, node, 1, MOST_NEXT_HOPS),
             Kind::Unsupported => self.unsupported(row, key),
             _ => self.scalar(row, node),
         }
@@ -50,7 +50,7 @@ impl<'n> Walker<'n, '_, '_> {
             Content::Scalar { text, plain } => (text, *plain),
             Content::List(_) => return self.fault(row, node.place, "a list stands here".into(), None),
             Content::Map(_) => {
-                let help = (row.kind == Kind::Via).then(|| "write it as a list of one: `- next-hop: …`".to_owned());
+                let help = matches!(row.kind, Kind::Via | Kind::LabelVia).then(|| "write it as a list of one: `- next-hop: …`".to_owned());
                 return self.fault(row, node.place, "a section of keys stands here".into(), help);
             }
         };
@@ -75,7 +75,9 @@ impl<'n> Walker<'n, '_, '_> {
             return self.fault(row, node.place, format!("{what} stands here, not a list"), help);
         };
         if items.len() < least || items.len() > most {
-            self.fault(row, node.place, format!("this list has {} items", items.len()), None);
+            let is_via = matches!(row.kind, Kind::Via | Kind::LabelVia);
+            let bound = if is_via { format!(" next hops; there are {least} to {most}") } else { " items".to_owned() };
+            self.fault(row, node.place, format!("this list has {}{bound}", items.len()), None);
         }
         let Some(item_row) = below(row.path).first() else { return };
         for (index, item) in items.iter().enumerate() {
@@ -172,10 +174,14 @@ impl<'n> Walker<'n, '_, '_> {
 
     fn unknown_key(&mut self, parent: &'static Key, rows: &[&'static Key], entry: &'n Entry<'_>) {
         let known = || rows.iter().filter(|row| row.kind != Kind::Unsupported).map(|row| row.name());
+        if let Some(ours) = ours(parent.path, &entry.key) {
+            let message = format!("`{ours}` is given twice, here as {}", quote(&entry.key));
+            return self.findings.error(entry.place, &self.path, Remark::new(message, "the same key", "keep one of the two".to_owned()));
+        }
         let near = nearest(&entry.key, known());
-        let help = match (ours(parent.path, &entry.key), near) {
+        let help = match (elsewhere(parent.path, &entry.key), near) {
             _ if entry.key == "<<" => "merge keys are not read; write the keys out".to_owned(),
-            (Some(ours), _) => format!("it is `{ours}`, which stands here, too"),
+            (Some(help), _) => help.to_owned(),
             (None, Some(near)) => format!("did you mean `{near}`?"),
             (None, None) => format!("the keys here are {}", one_of(&known().collect::<Vec<_>>()).replace(" or ", " and ")),
         };

@@ -13,7 +13,7 @@ fn machine() -> System {
             ("lan0".to_owned(), device(DeviceKind::Tap, 1, 65_521)),
         ]
         .into(),
-        driver_mtu: [("tap".to_owned(), 2222), ("generator".to_owned(), 2226)].into(),
+        driver_mtu: [("tap".to_owned(), 2222)].into(),
         socket_obstacles: [("/no/a".into(), SocketObstacle::NoFolder), ("/etc/b".into(), SocketObstacle::NotASocket)].into(),
         cores: [0, 1].into(),
         memory_available_bytes: 100 << 20,

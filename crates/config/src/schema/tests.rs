@@ -8,6 +8,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::keys::KEYS;
 use crate::keys::tests::good_files;
@@ -141,19 +143,37 @@ fn good_files_fit_and_wrong_values_do_not() {
 
 #[test]
 fn the_schema_has_every_supported_key_and_no_other() {
-    fn keys(schema: &Value, found: &mut Vec<String>) {
-        for inner in ["properties", "patternProperties"] {
-            for (name, below) in schema.get(inner).and_then(Value::as_object).into_iter().flatten() {
-                found.push(name.clone());
-                keys(below, found);
-            }
-        }
-        schema.get("items").into_iter().for_each(|items| keys(items, found));
-        schema.get("anyOf").and_then(Value::as_array).into_iter().flatten().for_each(|it| keys(it, found));
+    /// Keys by their paths, and those that have another name.
+    #[derive(Default)]
+    struct Found {
+        keys: BTreeSet<String>,
+        synonyms: BTreeSet<(String, String)>,
     }
-    let mut found = Vec::new();
-    keys(&schema(), &mut found);
-    let supported = KEYS.iter().filter(|row| row.kind != Kind::Unsupported && !row.path.ends_with("[]")).count();
-    // Some under two names.
-    assert_eq!(found.len(), supported + crate::synonyms::SYNONYMS.len());
+    fn keys(schema: &Value, path: &str, found: &mut Found) {
+        let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        for (name, inner) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let ours = crate::synonyms::ours(path, name);
+            if ours.is_some() {
+                found.synonyms.insert((path.to_owned(), name.clone()));
+            }
+            let key = below(ours.unwrap_or(name));
+            keys(inner, &key, found);
+            found.keys.insert(key);
+        }
+        for (_, inner) in schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten() {
+            found.keys.insert(below("*"));
+            keys(inner, &below("*"), found);
+        }
+        schema.get("items").into_iter().for_each(|items| keys(items, &format!("{path}[]"), found));
+        schema.get("anyOf").and_then(Value::as_array).into_iter().flatten().for_each(|it| {
+            let alone = crate::synonyms::may_stand_alone(path) && it.get("items").is_none();
+            keys(it, &if alone { format!("{path}[]") } else { path.to_owned() }, found);
+        });
+    }
+    let mut found = Found::default();
+    keys(&schema(), "", &mut found);
+    let supported = KEYS.iter().filter(|row| row.kind != Kind::Unsupported && !row.path.ends_with("[]"));
+    assert_eq!(found.keys, supported.map(|row| row.path.to_owned()).collect());
+    let synonyms = crate::synonyms::SYNONYMS.iter().map(|(section, theirs, _)| ((*section).to_owned(), (*theirs).to_owned()));
+    assert_eq!(found.synonyms, synonyms.collect());
 }

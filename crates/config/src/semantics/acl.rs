@@ -2,18 +2,23 @@
 
 use std::collections::HashMap;
 
+use ipnet::IpNet;
+
 use super::Rules;
 use crate::access_list::{Family, Octets, Ports, Protocol, Scope, Term};
-use crate::findings::at;
+use crate::build::items;
+use crate::findings::{Segment, at};
 use crate::suggest::nearest;
+use crate::tree::Node;
 
 /// Terms with all prefix lists written out that one interface may be bound to in one direction; what the classifier takes.
-const MOST_RULES: usize = 65_536;
+pub(crate) const MOST_RULES: usize = 65_536;
 
 impl Rules<'_, '_> {
     pub(super) fn access_lists(&mut self) {
         let config = &self.candidate.config;
         let sizes = Sizes(config.prefix_lists.iter().map(|(name, list)| (name.as_str(), list.counts())).collect());
+        self.prefix_lists();
         let mut rules: HashMap<&str, usize> = HashMap::new();
         for (name, list) in &config.access_lists {
             for (item, term) in list.terms.iter().enumerate() {
@@ -29,14 +34,44 @@ impl Rules<'_, '_> {
         self.bindings(&rules);
     }
 
+    /// What vppcfg takes, and what is odd all the same.
+    fn prefix_lists(&mut self) {
+        for (name, list) in &self.candidate.config.prefix_lists {
+            let at = at!["prefixlists", name.as_str(), "members"];
+            if list.members.is_empty() && self.findings.any_broken("prefixlists.*.members") {
+                continue;
+            }
+            if list.members.is_empty() {
+                self.warning(at, format!("the prefix list `{name}` has no members"), "matches nothing", "give it some".into());
+            }
+        }
+        let lists = self.root.value("prefixlists").map_or(&[][..], Node::entries);
+        for (entry, (item, member)) in lists.iter().flat_map(|entry| items(&entry.value, "members").map(move |member| (entry, member))) {
+            self.host_bits(at!["prefixlists", entry.key.as_ref(), "members", item], member.text());
+        }
+        let lists = self.root.value("acls").map_or(&[][..], Node::entries);
+        for (entry, (item, term)) in lists.iter().flat_map(|entry| items(&entry.value, "terms").map(move |term| (entry, term))) {
+            for key in ["source", "destination"] {
+                self.host_bits(at!["acls", entry.key.as_ref(), "terms", item, key], term.value(key).and_then(Node::text));
+            }
+        }
+    }
+
+    fn host_bits(&mut self, at: &[Segment<'_>], text: Option<&str>) {
+        if let Some(net) = text.and_then(|text| text.parse::<IpNet>().ok()).filter(|net| *net != net.trunc()) {
+            self.warning(at, format!("`{net}` has host bits"), "taken for its network", format!("write `{}`", net.trunc()));
+        }
+    }
+
     /// Addresses: lists that are there, and families that meet.
     fn scopes(&mut self, name: &str, item: usize, term: &Term, sizes: &Sizes<'_>) {
         let lists = &self.candidate.config.prefix_lists;
         let mut known = true;
         for (key, scope) in [("source", &term.source), ("destination", &term.destination)] {
             let Scope::List(wanted) = scope else { continue };
-            if lists.contains_key(wanted) {
-                known &= !self.findings.is_broken(at!["prefixlists", wanted.as_str(), "members"]);
+            if let Some(list) = lists.get(wanted) {
+                // That it matches nothing is told with the list.
+                known &= !list.members.is_empty() && !self.findings.is_broken(at!["prefixlists", wanted.as_str(), "members"]);
                 continue;
             }
             known = false;

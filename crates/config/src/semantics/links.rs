@@ -7,6 +7,9 @@ use crate::device::{Device, MemifRole};
 use crate::findings::at;
 use crate::model::Interface;
 
+/// The largest MTU of a generator: what leaves by it lies in one buffer.
+pub const GENERATOR_MTU: u16 = 2222;
+
 impl Rules<'_, '_> {
     pub(super) fn links(&mut self) {
         self.l2xc();
@@ -160,10 +163,14 @@ impl Rules<'_, '_> {
         }
     }
 
-    /// Names tell the streams of a device apart.
+    /// Generators carry what they can; names tell the streams of a device apart.
     fn streams(&mut self) {
         for (name, interface) in &self.candidate.config.interfaces {
             let Some(Device::Generator { streams }) = &interface.device else { continue };
+            if interface.mtu > GENERATOR_MTU {
+                let message = format!("a generator cannot carry an MTU of {}", interface.mtu);
+                self.error(at!["interfaces", name.as_str(), "mtu"], message, "", format!("at most {GENERATOR_MTU}"));
+            }
             let mut first: HashMap<&str, usize> = HashMap::new();
             for (item, stream) in streams.iter().enumerate() {
                 if let Some(earlier) = first.insert(&stream.name, item) {

@@ -28,6 +28,8 @@ mod sub_interfaces;
 mod vxlan;
 mod workers;
 
+pub use links::GENERATOR_MTU;
+
 use crate::build::Candidate;
 use crate::diagnostic::Place;
 use crate::findings::{Findings, Remark, Segment};

@@ -1,12 +1,13 @@
 //! Rules about sFlow: who hears of it, what fits a datagram, and by which numbers interfaces are told.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::Rules;
 use crate::findings::at;
+use crate::model::Interface;
 use crate::scalar::Host;
-use crate::sflow::{SflowAgent, SflowEncoding};
+use crate::sflow::{SflowAgent, SflowEncoding, SflowInterface};
 
 /// Bytes of a datagram around the header of one expanded flow sample, worked out from the sFlow
 /// version 5 specification: datagram with an IPv6 agent 40, record tag and length 8, expanded
@@ -54,9 +55,13 @@ impl Rules<'_, '_> {
     /// What is said of an interface that is not sampled is said in vain.
     fn sflow_interfaces(&mut self) {
         let config = &self.candidate.config;
-        for name in config.sflow.interfaces.keys() {
+        let sampled_bonds = config.interfaces.values().filter(|it| it.sflow).filter_map(|it| it.bond.as_deref()).collect();
+        for (name, other) in &config.sflow.interfaces {
             match config.interfaces.get(name) {
                 Some(interface) if interface.sflow => {}
+                Some(interface) if interface.sub_interface().is_some() || interface.as_bond().is_some() => {
+                    self.sflow_of_ports(name, interface, other, &sampled_bonds);
+                }
                 Some(_) => {
                     let help = format!("set `sflow: true` on `{name}`, or remove this");
                     self.warning(at!["sflow", "interfaces", name.as_str()], format!("interface `{name}` is not sampled"), "", help);
@@ -67,6 +72,35 @@ impl Rules<'_, '_> {
                     self.error(at!["sflow", "interfaces", name.as_str()], format!("there is no interface `{name}`"), "", help);
                 }
             }
+        }
+    }
+
+    /// The packets of a sub-interface or a bond are sampled at ports; its counters are told when some port's are.
+    fn sflow_of_ports(&mut self, name: &str, interface: &Interface, other: &SflowInterface, sampled_bonds: &HashSet<&str>) {
+        let config = &self.candidate.config;
+        let (what, ports, sampled) = match interface.sub_interface() {
+            Some(sub) => {
+                let parent = config.interfaces.get(&sub.parent);
+                let sampled = sampled_bonds.contains(sub.parent.as_str()) || parent.is_some_and(|it| it.sflow);
+                let members = parent.is_some_and(|it| it.as_bond().is_some());
+                let ports = if members { format!("the members of `{}`", sub.parent) } else { format!("`{}`", sub.parent) };
+                ("a sub-interface", ports, sampled)
+            }
+            None => ("a bond", "its members".to_owned(), sampled_bonds.contains(name)),
+        };
+        let said = [
+            ("sampling-rate", other.sampling_rate.is_some()),
+            ("header-bytes", other.header_bytes.is_some()),
+            ("direction", other.direction.is_some()),
+        ];
+        for (key, _) in said.into_iter().filter(|(_, is_said)| *is_said) {
+            let message = format!("`{key}` is a port's, and `{name}` is {what}");
+            let help = format!("set it for {ports}: packets are sampled where they come in or leave");
+            self.error(at!["sflow", "interfaces", name, key], message, "", help);
+        }
+        if !sampled && !self.findings.any_broken("interfaces") {
+            let help = format!("set `sflow: true` on {ports}, or remove this");
+            self.warning(at!["sflow", "interfaces", name], format!("no port of interface `{name}` is sampled"), "", help);
         }
     }
 
@@ -153,8 +187,14 @@ impl Rules<'_, '_> {
         let Some(wanted) = &self.candidate.config.sflow.psample else { return };
         if wanted.group == wanted.egress_group && !self.findings.any_broken("sflow.psample") {
             let message = format!("samples of both directions in group {}", wanted.group);
-            let help = "take another number for one of them".to_owned();
-            self.error(at!["sflow", "psample", "egress-group"], message, "the same as `group`", help);
+            let written = |key| self.root.value("sflow").and_then(|sflow| sflow.value("psample")?.value(key)).is_some();
+            let (key, label) = match (written("group"), written("egress-group")) {
+                (_, false) => ("group", "the default of `egress-group`"),
+                (false, true) => ("egress-group", "the default of `group`"),
+                (true, true) => ("egress-group", "the same as `group`"),
+            };
+            let help = "take another number for one of them; write both `group` and `egress-group`".to_owned();
+            self.error(at!["sflow", "psample", key], message, label, help);
         }
     }
 

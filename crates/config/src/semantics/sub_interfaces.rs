@@ -9,6 +9,7 @@ use crate::findings::{Segment, at};
 use crate::keys::Names;
 use crate::model::{AdminState, Interface};
 use crate::sub_interface::{Encapsulation, LAST_VLAN, SubInterface};
+use crate::value::LONGEST_NAME;
 
 impl Rules<'_, '_> {
     pub(super) fn sub_interfaces(&mut self) {
@@ -33,7 +34,7 @@ impl Rules<'_, '_> {
             let Some(Device::SubInterface(sub)) = &interface.device else { continue };
             if crate::value::interface_name(&name).is_err() && crate::value::interface_name(parent).is_ok() {
                 let message = format!("`{name}` is too long for the name of an interface");
-                self.error(path, message, "", "names have at most 32 characters; shorten that of the parent".into());
+                self.error(path, message, "", format!("names have at most {LONGEST_NAME} characters; shorten that of the parent"));
             }
             if of.l2xc.is_some() {
                 let message = format!("`{parent}` has sub-interfaces and is cross-connected as a whole");
