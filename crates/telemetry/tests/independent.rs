@@ -3,6 +3,9 @@
 //!
 //! nfdump scales each sample by its rate, so it must say exactly what the samples say. pmacct scales by
 //! how much the sample pool grew since the sample before, so it can only be right when pools are.
+//!
+//! Samples tell of ways, too: tags, next hops, label stacks also where there is no next hop. A reader that
+//! stumbles over one of these loses what follows it in the datagram, and with it the volumes.
 
 mod common;
 
@@ -11,13 +14,14 @@ use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::collector::{Interfaces, Received, Receiver, config, wait_for};
 use common::{OUTPUT, Rig, filled};
 use weir_buf::{Hugepages, Pool, PoolConfig};
 use weir_flowfmt::sflow::encode::Encoding;
-use weir_telemetry::agent::{Agent, AgentConfig, InterfaceReport};
+use weir_telemetry::agent::{Agent, AgentConfig, Asked, Hop, InterfaceReport, Labels, Reports, Way, Ways};
 use weir_wire::build::{Ends, tcp4, udp4};
 
 /// One in this many is sampled.
@@ -44,6 +48,43 @@ fn talks() -> [(Talk, Vec<u8>); 3] {
     )
 }
 
+/// A router whose packets have ways, each talk one of its own.
+struct WithWays(Arc<Interfaces>);
+
+impl Reports for WithWays {
+    fn interfaces(&self) -> Vec<InterfaceReport> {
+        self.0.interfaces()
+    }
+
+    fn dropped(&self) -> u64 {
+        self.0.dropped()
+    }
+
+    fn node(&self, number: u16) -> &'static str {
+        self.0.node(number)
+    }
+
+    fn with_ways(&self, work: &mut dyn FnMut(&dyn Ways)) {
+        work(&ByTalk);
+    }
+}
+
+/// The first talk's labels lead nowhere, the second's are exchanged, the third is routed from a VLAN.
+struct ByTalk;
+
+impl Ways for ByTalk {
+    fn way(&self, asked: &Asked<'_>) -> Way {
+        let way = Way { input: asked.input, output: asked.departure.map_or(0, |(port, _)| port), ..Way::default() };
+        let hop = |next: &str, prefixes| Some(Hop { next: next.parse().unwrap(), prefixes });
+        let came = Labels::new(&[100 << 12 | 64, 101 << 12 | 1 << 8 | 64]);
+        match asked.start.get(29) {
+            Some(1) => Way { labels: (came, Labels::default()), ..way },
+            Some(2) => Way { labels: (came, Labels::new(&[200 << 12 | 1 << 8 | 63])), hop: hop("10.9.9.9", None), ..way },
+            _ => Way { tags: Some(((Some(7), Some(3)), (None, None))), hop: hop("2001:db8::9", Some((24, 16))), ..way },
+        }
+    }
+}
+
 /// What went through the router and what was made of it.
 struct Truth {
     /// Packets of each talk that came in on each of the two interfaces.
@@ -67,7 +108,7 @@ fn traffic(encoding: Encoding, program: Option<&Program>) -> Truth {
     let report = |ifindex| InterfaceReport { ifindex, name: format!("eth{ifindex}"), sampled: true, ..InterfaceReport::default() };
     let config = AgentConfig { encoding, polling_interval: 1, ..config(&collectors) };
     let sources = rigs.iter_mut().map(Rig::give_source).collect();
-    let agent = Agent::start(config, sources, Interfaces::of(vec![report(1), report(2)])).unwrap();
+    let agent = Agent::start(config, sources, Arc::new(WithWays(Interfaces::of(vec![report(1), report(2)])))).unwrap();
     let vectors = 100;
     for _ in 0..vectors {
         wait_for("the collector", || program.is_none_or(|program| program.queue() == Some(0)));

@@ -36,14 +36,14 @@ pub(super) struct DataSource {
 
 impl DataSource {
     /// A worker's pool, as its next sample in order tells it. One that went back is of an interface that was removed and
-    /// made anew: its pool begins again, and so does the sequence, by which the specification has that told.
+    /// made anew: its pool and its samples begin again, and so does the sequence, by which the specification has that told.
     pub(super) fn saw(&mut self, worker: usize, pool: u64) {
         if self.workers.len() <= worker {
             self.workers.resize(worker + 1, Part::default());
         }
         if self.workers.get(worker).is_some_and(|before| pool < before.seen) {
             self.flow_sequence = 0;
-            self.workers.iter_mut().for_each(|worker| (worker.seen, worker.before, worker.share.pool) = (0, 0, 0));
+            self.workers.iter_mut().for_each(|worker| *worker = Part::default());
         }
         if let Some(own) = self.workers.get_mut(worker) {
             own.seen = pool;
@@ -51,7 +51,7 @@ impl DataSource {
     }
 
     /// Takes note of which interface has this number now. One that was made anew has counters that begin again, so that
-    /// pool and sequences do, too.
+    /// pool, samples and sequences do, too.
     pub(super) fn is_of(&mut self, made: u64) {
         let before = std::mem::replace(&mut self.made, made);
         // The first that is known is the one whose samples came before that.
@@ -59,7 +59,7 @@ impl DataSource {
             return;
         }
         (self.flow_sequence, self.counter_sequence) = (0, 0);
-        self.workers.iter_mut().for_each(|worker| (worker.before, worker.share.pool) = (worker.seen, 0));
+        self.workers.iter_mut().for_each(|worker| *worker = Part { seen: worker.seen, before: worker.seen, share: Share::default() });
     }
 
     /// The pool over all workers as of a sample of one of them. Samples that waited come late: by them no pool goes back,
@@ -257,7 +257,9 @@ mod tests {
             source.pool_at(worker, pool)
         };
         assert_eq!([pool(&mut source, 0, 1000), pool(&mut source, 1, 500)], [1000, 1500]);
+        source.flow_added(0);
         assert_eq!((pool(&mut source, 1, 20), source.next_flow()), (20, 1));
+        assert_eq!(source.samples(), 0, "those of before were not taken of this pool");
         // One of before that waited, and the other worker's first one, later.
         assert_eq!(source.pool_at(1, 490), 20);
         source.flow_added(1);
@@ -274,8 +276,11 @@ mod tests {
         source.is_of(3);
         assert_eq!((source.pool(), source.next_flow()), (1000, 2));
         source.is_of(4);
+        assert_eq!(source.samples(), 0);
         source.saw(0, 1007);
         assert_eq!((source.pool_at(0, 1007), source.next_flow()), (7, 1));
+        source.flow_added(0);
+        assert_eq!(source.samples(), 1);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is known of a packet's way, beside its sample: asked of whoever holds the tables, told in records.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use weir_flowfmt::sflow::encode::FlowRecord;
 use weir_flowfmt::sflow::{ExtendedMpls, ExtendedRouter, ExtendedSwitch, RawHeader};
@@ -129,7 +129,10 @@ impl Way {
         }
         let (input, output) = (self.labels.0.entries(), self.labels.1.entries());
         if !input.is_empty() || !output.is_empty() {
-            records.push(FlowRecord::Mpls(ExtendedMpls { next_hop: self.hop.map(|hop| hop.next), input, output }));
+            // Where there is none, as of what was dropped or was for this router, the address is one of zeros: at the type
+            // for unknown ones there are collectors that give up the rest of the datagram.
+            let next_hop = Some(self.hop.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |hop| hop.next));
+            records.push(FlowRecord::Mpls(ExtendedMpls { next_hop, input, output }));
         }
         records
     }
