@@ -13,7 +13,8 @@
 //! A name is looked up again while its socket works. Once it stands for other addresses, datagrams go to one of those;
 //! as long as it cannot be looked up, they go where they went.
 //!
-//! Trouble is logged when it begins and when it is over, not for every datagram.
+//! Trouble is logged when it begins and when it is over, not for every datagram. It is over when some went out one after the
+//! other and none came back: that one went says nothing, since whoever refuses is heard of after it.
 
 use std::io::{Error, ErrorKind};
 use std::net::SocketAddr;
@@ -29,13 +30,15 @@ const RETRY: Duration = Duration::from_secs(1);
 const RETRY_ELSEWHERE: Duration = Duration::from_secs(3);
 /// A name is looked up again after this time.
 const FOLLOW: Duration = Duration::from_secs(10);
-/// Trouble is over when datagrams went out for this long without an error.
-const QUIET: Duration = Duration::from_secs(2);
+/// Trouble is over when datagrams went out this often, and for this long, without an error.
+const QUIET: (u32, Duration) = (4, Duration::from_secs(4));
 
 /// What is wrong with a collector.
 struct Trouble {
     text: String,
     last: Instant,
+    /// How often datagrams went out since, and none was heard to be lost.
+    went: u32,
 }
 
 /// How far the socket is.
@@ -89,6 +92,7 @@ impl Collector {
 
     /// Sends all that is in an outbox; what does not go is counted.
     pub(super) fn send(&mut self, outbox: &Outbox, now: Instant) {
+        let errors = self.errors;
         for piece in outbox.pieces() {
             let mut rest = outbox.octets(&piece);
             let outcome = self.try_send(&mut rest, piece.length, now);
@@ -103,7 +107,9 @@ impl Collector {
                 }
             }
         }
-        self.recover(now);
+        if !outbox.is_empty() {
+            self.recover(errors, now);
+        }
     }
 
     /// Sends datagrams of one length; what is left did not go. `Err(None)`: there is no socket now.
@@ -220,18 +226,19 @@ impl Collector {
     /// Something is wrong.
     fn complain(&mut self, error: &Error, now: Instant) {
         let text = error.to_string();
-        match &mut self.trouble {
-            Some(trouble) => *trouble = Trouble { text, last: now },
-            None => {
-                tracing::warn!("sFlow collector {}: {text}; datagrams are lost until it takes them", self.target);
-                self.trouble = Some(Trouble { text, last: now });
-            }
+        if self.trouble.is_none() {
+            tracing::warn!("sFlow collector {}: {text}; datagrams are lost until it takes them", self.target);
         }
+        self.trouble = Some(Trouble { text, last: now, went: 0 });
     }
 
-    /// No more went wrong for a while, and there is a socket: without one nothing is tried that could go wrong.
-    fn recover(&mut self, now: Instant) {
-        if matches!(self.state, State::Open(_)) && self.trouble.as_ref().is_some_and(|trouble| now.duration_since(trouble.last) >= QUIET) {
+    /// Datagrams were sent, before which there were so many errors. Once no more goes wrong, trouble is over.
+    fn recover(&mut self, errors: u64, now: Instant) {
+        // Without a socket nothing is tried that could go wrong.
+        let went = self.errors == errors && matches!(self.state, State::Open(_));
+        let Some(trouble) = self.trouble.as_mut().filter(|_| went) else { return };
+        trouble.went = trouble.went.saturating_add(1);
+        if trouble.went >= QUIET.0 && now.duration_since(trouble.last) >= QUIET.1 {
             tracing::info!("sFlow collector {}: takes datagrams again; {} were lost so far", self.target, self.errors);
             self.trouble = None;
         }
@@ -246,6 +253,45 @@ impl Collector {
             sent: self.sent,
             errors: self.errors,
             last_error: self.trouble.as_ref().map(|trouble| trouble.text.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    /// Sends one datagram at a time, `apart` from each other; whether there was trouble after each.
+    fn troubled(collector: &mut Collector, now: &mut Instant, apart: Duration, count: usize) -> Vec<bool> {
+        let mut outbox = Outbox::default();
+        outbox.push(&[1; 100]);
+        let mut send = || {
+            *now += apart;
+            collector.send(&outbox, *now);
+            // A refusal takes its way.
+            std::thread::sleep(Duration::from_millis(20));
+            *now += Duration::from_millis(500);
+            collector.listen(*now);
+            collector.stats().last_error.is_some()
+        };
+        (0..count).map(|_| send()).collect()
+    }
+
+    #[test]
+    fn who_refuses_is_in_trouble_until_several_went_whatever_lies_between_them() {
+        for apart in [1, 3, 20].map(Duration::from_secs) {
+            let place = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+            let mut now = Instant::now();
+            let mut collector = Collector::new(place.into(), now);
+            assert_eq!(troubled(&mut collector, &mut now, apart, 12), [true; 12], "{apart:?}");
+            assert_eq!(collector.stats().errors, 12);
+            let socket = UdpSocket::bind(place).unwrap();
+            let after = troubled(&mut collector, &mut now, apart, 8);
+            assert_eq!((&after[..3], &after[4..]), (&[true; 3][..], &[false; 4][..]), "{apart:?}");
+            assert_eq!(collector.stats().errors, 12);
+            drop(socket);
         }
     }
 }
