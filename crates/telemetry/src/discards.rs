@@ -145,8 +145,10 @@ impl<W: World> Tap<W> for DiscardTap {
 ///
 /// Time is cut into windows, ten a second where the limit gives each at least ten. A window has its part of the limit and what
 /// those before it in this second left, up to some parts. In each, a kind may take that divided by the kinds that came in
-/// this second or the one before; so one that comes alone may take nearly all of it. An eighth is kept for kinds that
-/// did not come before, one each, so that a single drop of a rare kind is told in the midst of a flood.
+/// this second or the one before; and more, as long as there remains what is reserved for the others: for each what it asked for in
+/// its fullest window of this second or the one before, of those that ask for more than there is as much as is left to each. So
+/// one whose fellows are rare may take nearly all of it. An eighth is kept for kinds that did not come before, or come singly,
+/// one each, so that a single drop of a rare kind is told in the midst of a flood.
 #[derive(Debug)]
 pub struct Shares {
     /// By the kind's hash.
@@ -156,17 +158,34 @@ pub struct Shares {
     /// What was taken in this window, and in the second's windows before it.
     taken: u32,
     spent: u32,
+    /// What this window has.
+    part: u32,
+    /// What is reserved in it and not taken so far.
+    owed: u32,
+    /// The most that is reserved for a kind, and how many kinds want more.
+    level: u32,
+    unsated: u32,
     /// Kinds that came in this second, and in the one before.
     came: (u32, u32),
 }
 
-/// A kind: the window and the second in which it came last, and how many it took in that window. Seconds and windows count from
-/// 1; 0 stands for never.
+/// A kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kind {
-    window: u64,
-    second: u64,
+    /// How many it asked for in this window, took, and may take whatever others do.
+    asked: u32,
     took: u32,
+    reserved: u32,
+    /// The most that it asked for in a window, of those before in this second, and of the second before.
+    most: (u32, u32),
+}
+
+impl Kind {
+    /// What it is expected to ask for in a window. One that comes singly has its place in what is kept for such.
+    fn wants(&self) -> u32 {
+        let most = self.most.0.max(self.most.1);
+        if most > 1 { most } else { 0 }
+    }
 }
 
 /// Kinds told apart; beyond that some share.
@@ -176,10 +195,23 @@ const SECOND: u64 = 1_000_000_000;
 const WINDOWS: u64 = 10;
 /// A window has so many parts at most: its own, and what was left.
 const MOST_PARTS: u64 = 4;
+/// Looks at all kinds that a window's level may take.
+const MOST_LOOKS: usize = 8;
 
 impl Default for Shares {
     fn default() -> Shares {
-        Shares { kinds: vec![Kind::default(); KINDS].into(), window: 0, second: 0, taken: 0, spent: 0, came: (0, 1) }
+        Shares {
+            kinds: vec![Kind::default(); KINDS].into(),
+            window: 0,
+            second: 0,
+            taken: 0,
+            spent: 0,
+            part: 0,
+            owed: 0,
+            level: 0,
+            unsated: 0,
+            came: (0, 1),
+        }
     }
 }
 
@@ -187,36 +219,95 @@ impl Shares {
     /// Whether one more of a kind is within the limit at `now`.
     pub fn takes(&mut self, reason: DropReason, interface: u32, limit: u32, now: u64) -> bool {
         let windows = if u64::from(limit) >= 10 * WINDOWS { WINDOWS } else { 1 };
+        // Both count from 1; 0 stands for never.
         let (window, second) = (now / (SECOND / windows) + 1, now / SECOND + 1);
-        if second != self.second {
-            let before = if second == self.second + 1 { self.came.0 } else { 1 };
-            (self.second, self.spent, self.taken, self.came) = (second, 0, 0, (0, before.max(1)));
-        } else if window != self.window {
-            self.spent += self.taken;
-            self.taken = 0;
+        if (window, second) != (self.window, self.second) {
+            self.begin(window, second, windows, limit);
         }
-        self.window = window;
-        // Of the second, so many windows have begun.
-        let begun = (window - 1) % windows + 1;
-        let (limit, spent) = (u64::from(limit), u64::from(self.spent));
-        let part = (limit * begun / windows).saturating_sub(spent).min(MOST_PARTS * limit / windows).min(limit) as u32;
         let place = (interface.wrapping_mul(0x9e37_79b9) ^ (reason as u32).wrapping_mul(0x85eb_ca6b)) >> 22;
         let Some(kind) = self.kinds.get_mut(place as usize & (KINDS - 1)) else { return false };
-        if kind.second != second {
+        if (kind.asked, kind.most.0) == (0, 0) {
             self.came.0 += 1;
         }
-        if (kind.second, kind.window) != (second, window) {
-            *kind = Kind { window, second, took: 0 };
+        kind.asked = kind.asked.saturating_add(1);
+        let left = self.part.saturating_sub(self.taken);
+        let is_reserved = kind.took < kind.reserved;
+        if !is_reserved && kind.took > 0 {
+            let share = if kind.reserved < self.level { (self.part / self.came.1.max(self.came.0)).max(1) } else { 0 };
+            let kept = kept(self.part);
+            // Of what cannot be divided evenly nobody takes more than others: it is left to the next window.
+            if left <= kept || (kind.took >= share && left <= kept + self.owed + self.unsated) {
+                return false;
+            }
         }
-        let share = (part / self.came.1.max(self.came.0)).max(1);
-        let kept = if kind.took == 0 { 0 } else { part.div_ceil(8).min(part - part.min(1)) };
-        if self.taken + kept >= part || kind.took >= share {
+        if left == 0 {
             return false;
         }
         kind.took += 1;
         self.taken += 1;
+        self.owed -= u32::from(is_reserved);
         true
     }
+
+    /// Another window begins.
+    fn begin(&mut self, window: u64, second: u64, windows: u64, limit: u32) {
+        let (is_new, is_next) = (second != self.second, second == self.second + 1);
+        for kind in &mut self.kinds {
+            let most = kind.most.0.max(kind.asked);
+            let most = match (is_new, is_next) {
+                (false, _) => (most, kind.most.1),
+                (true, true) => (0, most),
+                (true, false) => (0, 0),
+            };
+            *kind = Kind { most, ..Kind::default() };
+        }
+        if is_new {
+            let before = if is_next { self.came.0 } else { 1 };
+            (self.spent, self.came) = (0, (0, before.max(1)));
+        } else {
+            self.spent += self.taken;
+        }
+        (self.window, self.second, self.taken) = (window, second, 0);
+        // Of the second, so many windows have begun.
+        let begun = (window - 1) % windows + 1;
+        let (limit, spent) = (u64::from(limit), u64::from(self.spent));
+        self.part = (limit * begun / windows).saturating_sub(spent).min(MOST_PARTS * limit / windows).min(limit) as u32;
+        self.level = self.find_level(self.part - kept(self.part));
+        (self.owed, self.unsated) = (0, 0);
+        for kind in &mut self.kinds {
+            kind.reserved = kind.wants().min(self.level);
+            self.owed += kind.reserved;
+            self.unsated += u32::from(kind.wants() > self.level);
+        }
+    }
+
+    /// Up to where all may be given what they want, so that it is no more than `room` together: whoever wants less leaves the
+    /// rest to the others. One that is found after [`MOST_LOOKS`] is lower than it might be.
+    fn find_level(&self, room: u32) -> u32 {
+        let wanting = self.kinds.iter().filter(|kind| kind.wants() > 0).count() as u32;
+        let mut level = room / wanting.max(1);
+        for _ in 0..MOST_LOOKS {
+            let (mut content, mut others) = (0, 0);
+            for wants in self.kinds.iter().map(Kind::wants) {
+                if wants <= level {
+                    content += wants;
+                } else {
+                    others += 1;
+                }
+            }
+            let higher = room.saturating_sub(content).checked_div(others).unwrap_or(level);
+            if higher <= level {
+                break;
+            }
+            level = higher;
+        }
+        level
+    }
+}
+
+/// What of a window's part is kept for those who come singly.
+fn kept(part: u32) -> u32 {
+    part.div_ceil(8).min(part - part.min(1))
 }
 
 #[cfg(test)]
@@ -270,6 +361,56 @@ mod tests {
         }
         assert_eq!(told[1], 15, "all of the rare kind");
         assert!(told[0] >= 70 && told[0] + told[1] <= 100, "{told:?}");
+    }
+
+    /// Fourteen kinds come once a second each, and one of them twenty at once, at any time of it.
+    #[test]
+    fn what_rare_kinds_leave_is_given_to_a_burst() {
+        for at in 0..1000_u64 {
+            let mut shares = Shares::default();
+            let (mut rare, mut burst) = (0, 0);
+            for milli in 0..4000_u64 {
+                let now = milli * 1_000_000;
+                if milli % 70 == 3 && milli % 1000 < 980 {
+                    let takes = shares.takes(DropReason::NoRoute, (milli % 1000 / 70) as u32, 100, now);
+                    rare += u32::from(takes && milli >= 3000);
+                }
+                if milli == 3000 + at {
+                    burst = (0..20).filter(|_| shares.takes(DropReason::NoRoute, 5, 100, now)).count();
+                }
+            }
+            // A window alone has ten, of which two are kept.
+            assert!(
+                burst
+                    >= if at < 100 {
+                        6
+                    } else if at < 200 {
+                        14
+                    } else {
+                        20
+                    },
+                "{burst} at {at}"
+            );
+            assert!(rare >= 13, "{rare} at {at}");
+        }
+    }
+
+    #[test]
+    fn floods_share_evenly_what_rare_kinds_leave() {
+        let rare = (10..22).map(|interface| (DropReason::NoRoute, interface, 0));
+        let kinds: Vec<_> = [(DropReason::NoRoute, 1, 10), (DropReason::AclDenied, 1, 3)].into_iter().chain(rare).collect();
+        let mut shares = Shares::default();
+        let mut taken = vec![0; kinds.len()];
+        for milli in 0..4000_u64 {
+            for (place, &(reason, interface, each)) in kinds.iter().enumerate() {
+                let each = if each == 0 { u32::from(milli % 1000 == 80 * place as u64 - 100) } else { each };
+                let told = (0..each).filter(|_| shares.takes(reason, interface, 100, milli * 1_000_000)).count();
+                taken[place] += if milli >= 3000 { told } else { 0 };
+            }
+        }
+        assert!(taken[2..].iter().all(|&taken| taken == 1), "{taken:?}");
+        assert!(taken[..2].iter().all(|taken| (34..=44).contains(taken)), "{taken:?}");
+        assert!(taken.iter().sum::<usize>() <= 100);
     }
 
     #[test]
