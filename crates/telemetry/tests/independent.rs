@@ -285,7 +285,9 @@ fn tshark_finds_nothing_wrong() {
         let truth = traffic(encoding, None);
         let mut capture: Vec<u8> = [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 1].iter().flat_map(|word| word.to_le_bytes()).collect();
         for datagram in &truth.datagrams {
-            let frame = udp4(&Ends { destination_port: 6343, ..Ends::default() }, &datagram.bytes);
+            // It calls a datagram malformed that ends with an empty label stack, and wants an octet behind it.
+            let bytes = [&datagram.bytes[..], &[0]].concat();
+            let frame = udp4(&Ends { destination_port: 6343, ..Ends::default() }, &bytes);
             let length = frame.len() as u32;
             capture.extend([1, 0, length, length].iter().flat_map(|word| word.to_le_bytes()));
             capture.extend(frame);

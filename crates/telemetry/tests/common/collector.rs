@@ -108,8 +108,8 @@ fn take_apart(bytes: &[u8]) -> Received {
             Sample::Flow(format, sample, records) => {
                 let records: Vec<_> = records.map(Result::unwrap).collect();
                 let [FlowRecord::RawHeader(raw), ref way @ ..] = records[..] else { panic!("{records:?}") };
-                let is_of_its_way =
-                    |record: &FlowRecord<'_>| matches!(record, FlowRecord::Switch(_) | FlowRecord::Router(_) | FlowRecord::Mpls(_));
+                let ways = [DataFormat::EXTENDED_SWITCH, DataFormat::EXTENDED_ROUTER, DataFormat::EXTENDED_MPLS];
+                let is_of_its_way = |record: &FlowRecord<'_>| matches!(record, FlowRecord::Other(other) if ways.contains(&other.format));
                 assert!(way.iter().all(is_of_its_way), "{records:?}");
                 let (protocol, frame_length, stripped) = (raw.protocol, raw.frame_length, raw.stripped);
                 received.flows.push(Flow { format, sample, protocol, frame_length, stripped, header: raw.header.to_vec() });
