@@ -117,6 +117,7 @@ reasons! {
     FragmentationNeeded "fragmentation-needed" Info "The packet exceeds the MTU and may not be fragmented.";
     LocalFragment "local-fragment" Info "A fragment for this router itself; they are not reassembled.";
     LocalProtocol "local-protocol" Info "A packet for this router itself whose protocol it does not speak.";
+    LocalPort "local-port" Info "A TCP or UDP packet for this router itself, of which nothing listens at the port.";
     IcmpTruncated "icmp-truncated" Warning "The ICMP header is cut off.";
     IcmpBadChecksum "icmp-bad-checksum" Warning "The ICMP checksum is wrong.";
     IcmpUnsupported "icmp-unsupported" Info "An ICMP message for this router itself that it does not answer.";

@@ -33,7 +33,7 @@ const MESSAGES: [Message; 8] = [
     Message(3, 1, DropReason::HostUnreachable),
     Message(11, 0, DropReason::TtlExpired),
     Message(3, 4, DropReason::FragmentationNeeded),
-    Message(3, 3, DropReason::LocalProtocol),
+    Message(3, 3, DropReason::LocalPort),
     Message(3, 2, DropReason::LocalProtocol),
     // As Linux and VPP answer for such routes, so that it can be told from there being none; and RFC 1812
     // section 5.2.7.1, code 13.
@@ -75,6 +75,7 @@ impl Node<Tables> for Icmp4Error {
             DropReason::HostUnreachable,
             DropReason::TtlExpired,
             DropReason::FragmentationNeeded,
+            DropReason::LocalPort,
             DropReason::LocalProtocol,
             DropReason::RouteUnreachable,
             DropReason::RouteProhibited,
@@ -111,7 +112,8 @@ fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
     let Some((offender, _)) = Ipv4Header::read(packet.l3()) else { return };
     let destination = offender.source();
     // What was for an own address is answered from there: who asked knows no other.
-    let source = if message.2 == DropReason::LocalProtocol { offender.destination() } else { cx.world.source4(packet, destination, None) };
+    let was_for_us = matches!(message.2, DropReason::LocalPort | DropReason::LocalProtocol);
+    let source = if was_for_us { offender.destination() } else { cx.world.source4(packet, destination, None) };
     let mut room = [0; LONGEST - HEADERS];
     let quote = first_of(packet, packet.l3_offset(), &mut room);
     let quote = quote.get(..usize::from(offender.total_len())).unwrap_or(quote);

@@ -38,6 +38,7 @@ impl Node<Tables> for Ip6Local {
             DropReason::Ip6BadExtension,
             DropReason::Ip6Option,
             DropReason::LocalFragment,
+            DropReason::LocalPort,
             DropReason::LocalProtocol,
             DropReason::IcmpTruncated,
             DropReason::IcmpBadChecksum,
@@ -73,6 +74,7 @@ fn local(tables: &Tables, packet: &mut Pkt) -> Result<Verdict, Fate> {
     match chain.protocol {
         IpProtocol::ICMP6 => icmp(tables, packet, &chain).map_err(Fate::Silent),
         IpProtocol::NO_NEXT => Ok(Verdict::CONSUME),
+        IpProtocol::UDP | IpProtocol::TCP if group => Err(Fate::Silent(DropReason::LocalPort)),
         _ if group => Err(Fate::Silent(DropReason::LocalProtocol)),
         IpProtocol::UDP if vxlan_input::takes(tables, packet, packet.l3().get(chain.offset..).unwrap_or(&[])) => {
             packet.set_aux(chain.offset as u32);

@@ -14,16 +14,17 @@ use weir_wire::vlan::Outer;
 pub const fn discard_code(reason: DropReason) -> u16 {
     use DropReason as R;
     match reason {
-        // ICMP codes: network, host, protocol, fragmentation needed, administratively prohibited.
+        // ICMP codes: network, host, protocol, port, fragmentation needed, administratively prohibited.
         R::NoRoute => 0,
         R::HostUnreachable | R::RouteUnreachable => 1,
         R::LocalProtocol | R::IcmpUnsupported => 2,
+        R::LocalPort => 3,
         R::FragmentationNeeded => 4,
         R::RouteProhibited => 13,
         R::Ip6BeyondScope => 9,
         R::TtlExpired => 257,
         R::AclDenied => 258,
-        R::NoBuffer | R::TxFull | R::HandoffFull | R::HoldFull | R::NoHeadroom => 259,
+        R::NoBuffer | R::TxFull | R::HandoffFull | R::NoHeadroom => 259,
         // As early detection would have done where it met congestion.
         R::TunnelCongested => 260,
         R::StormLimit | R::LacpFlood => 261,
@@ -38,7 +39,11 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::Ip4MartianDestination | R::Ip6MartianDestination => 272,
         R::Ip4MartianSource | R::Ip6MartianSource => 274,
         R::Ip4BadVersion | R::Ip4BadHeaderLength | R::Ip4BadLength | R::Ip4BadChecksum | R::Ip6BadVersion | R::Ip6BadLength => 275,
+        // What too many wait for is a neighbour's address.
+        R::HoldFull => 279,
         R::NotRouted | R::Ip4Multicast | R::Ip6Multicast | R::Ip4Broadcast => 281,
+        // In form, but of no use to this router, and never sent on: what a link floods.
+        R::ArpForeign | R::NdForeign | R::NdRouter => 281,
         R::MplsUnknownLabel | R::MplsNotBottom | R::MplsBadPayload | R::MplsReservedLabel | R::MplsRouterAlert => 282,
         // What is under the label is not what the two ends agreed on.
         R::PseudowireControlWord | R::PseudowireChannel => 282,
@@ -54,12 +59,12 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::WrongMac => 305,
         R::VlanTruncated => 309,
         R::MplsBadStack => 311,
-        R::ArpTruncated | R::ArpUnsupported | R::ArpForeign | R::ArpMartian => 312,
+        R::ArpTruncated | R::ArpUnsupported | R::ArpMartian => 312,
         R::Ip4Truncated | R::Ip6Truncated | R::Ip6BadExtension => 313,
         R::TooShort => 324,
         R::Ip6NotEnabled => 326,
         R::IcmpTruncated | R::IcmpBadChecksum | R::UdpBadChecksum => 289,
-        R::NdTruncated | R::NdHopLimit | R::NdMalformed | R::NdForeign | R::NdMartian | R::NdRedirect | R::NdRouter => 323,
+        R::NdTruncated | R::NdHopLimit | R::NdMalformed | R::NdMartian | R::NdRedirect => 323,
         R::LacpMalformed | R::LacpOwnSystem => 323,
         R::LoopLimit | R::Stopped => 256,
     }
@@ -117,6 +122,13 @@ mod tests {
         let whole = frame(1, &[224, 0, 0, 1]);
         assert!((0..whole.len()).all(|length| discard_code_of(DropReason::Ip4MartianSource, &whole[..length]) == 274));
         assert_eq!(discard_code_of(DropReason::NoRoute, &whole), 0);
+    }
+
+    #[test]
+    fn what_is_in_form_is_not_called_broken() {
+        use DropReason as R;
+        let reasons = [R::LocalProtocol, R::LocalPort, R::HoldFull, R::NoBuffer, R::ArpForeign, R::NdForeign, R::NdRouter, R::ArpMartian];
+        assert_eq!(reasons.map(discard_code), [2, 3, 279, 259, 281, 281, 281, 312]);
     }
 
     /// The table ends at 324 for parsers, 326 for what else this router can say.

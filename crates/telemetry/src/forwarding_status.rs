@@ -34,7 +34,7 @@ pub const fn forwarding_status(reason: DropReason) -> u8 {
         R::TunnelCongested => 139,
         R::Urpf => 140,
         // For this router, which has no use for it.
-        R::LocalFragment | R::LocalProtocol | R::IcmpUnsupported | R::MplsRouterAlert => 141,
+        R::LocalFragment | R::LocalProtocol | R::LocalPort | R::IcmpUnsupported | R::MplsRouterAlert => 141,
         R::ArpUnsupported | R::ArpForeign | R::ArpMartian => 141,
         R::NdHopLimit | R::NdMalformed | R::NdForeign | R::NdMartian | R::NdRedirect | R::NdRouter => 141,
         R::ReservedMac | R::SlowProtocol | R::LacpOff | R::LacpMalformed | R::LacpOwnSystem | R::PseudowireChannel => 141,

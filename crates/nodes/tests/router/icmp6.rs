@@ -92,7 +92,7 @@ fn groups_and_anycast_addresses_are_answered_by_one_that_speaks() {
     for frame in [udp6("ff02::1"), build::tcp6(&through6("ff02::1"), 2, &[])] {
         assert!(router.send(WEST, &frame).is_empty());
     }
-    assert_eq!(router.dropped(DropReason::LocalProtocol), 2);
+    assert_eq!(router.dropped(DropReason::LocalPort), 2);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn an_option_that_wants_an_answer_in_any_case_gets_one() {
     }
     assert_eq!(router.dropped(DropReason::Ip6Option), 3);
     assert!(router.send(WEST, &option(0x1e)).is_empty(), "passed by, and then nobody takes it");
-    assert_eq!(router.dropped(DropReason::LocalProtocol), 1);
+    assert_eq!(router.dropped(DropReason::LocalPort), 1);
 }
 
 #[test]

@@ -196,7 +196,7 @@ fn without_tunnels_nobody_listens() {
     router.tables.vxlan = Arc::default();
     router.send(WEST, &from_far(&inner(1, 1)));
     router.send(WEST, &from_far6(&inner(1, 1)));
-    assert_eq!(router.dropped(DropReason::LocalProtocol), 2);
+    assert_eq!(router.dropped(DropReason::LocalPort), 2);
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn tunnels_end_in_the_default_table_only() {
     router.change(WEST, |west| west.table = 1);
     router.send(WEST, &from_far(&inner(1, 1)));
     router.send(WEST, &from_far6(&inner(1, 1)));
-    assert_eq!(router.dropped(DropReason::LocalProtocol), 2);
+    assert_eq!(router.dropped(DropReason::LocalPort), 2);
     // And begin there, whatever table the interface is in.
     router.change(TUNNEL4, |tunnel| tunnel.table = 1);
     router.tables.fib4[1] = Fib4Writer::new(&Domain::new(1)).unwrap().fib().clone();
