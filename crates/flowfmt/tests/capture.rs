@@ -1,7 +1,7 @@
 //! Frames written out by hand, and the payloads in them; and every cut of each.
 
 use proptest::prelude::*;
-use weir_flowfmt::sflow::capture::{ETHERNET, LINUX_SLL, LINUX_SLL2, RAW, udp_payload};
+use weir_flowfmt::sflow::capture::{ETHERNET, LINUX_SLL, LINUX_SLL2, RAW, datagrams, udp_payload};
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -75,4 +75,32 @@ proptest! {
         frame.extend_from_slice(&tail);
         let _ = udp_payload(link_type, &frame);
     }
+}
+
+/// A datagram of agent 192.0.2.1 with a sample of nobody's kind.
+fn datagram(sub_agent: u32, number: u32, octets: u32) -> Vec<u8> {
+    let head = [5, 1, 0xc000_0201, sub_agent, number, 9, 1, 0x0100_0001, octets];
+    let mut datagram: Vec<u8> = head.into_iter().flat_map(u32::to_be_bytes).collect();
+    datagram.resize(36 + octets as usize, 0);
+    datagram
+}
+
+#[test]
+fn a_payload_is_cut_only_where_the_next_datagram_of_the_same_agent_begins() {
+    let cut = |parts: &[Vec<u8>]| {
+        let payload = parts.concat();
+        let found: Vec<Vec<u8>> = datagrams(&payload).map(<[u8]>::to_vec).collect();
+        assert_eq!(found.concat(), payload);
+        found.len()
+    };
+    assert_eq!((cut(&[]), cut(&[vec![7; 40]]), cut(&[datagram(0, 1, 8)])), (1, 1, 1));
+    assert_eq!(cut(&[datagram(0, u32::MAX, 8), datagram(0, 0, 8), datagram(0, 1, 0)]), 3);
+    // Another sub-agent, a number that does not follow, a length that leads past the end, a header cut short.
+    assert_eq!(cut(&[datagram(0, 1, 8), datagram(1, 2, 8)]), 1);
+    assert_eq!(cut(&[datagram(0, 1, 8), datagram(0, 3, 8), datagram(0, 4, 8)]), 1);
+    assert_eq!(cut(&[datagram(0, 1, 8), datagram(0, 2, 100)[..60].to_vec()]), 2);
+    assert_eq!(cut(&[datagram(0, 1, 8), datagram(0, 2, 8)[..20].to_vec()]), 1);
+    // As many as fit a packet: each octet is looked at as part of one datagram, and of the next one's header.
+    let many: Vec<Vec<u8>> = (0..1800).map(|number| datagram(0, number, 0)).collect();
+    assert_eq!(cut(&many), 1800);
 }

@@ -94,6 +94,23 @@ fn broken_datagrams_are_told_and_the_next_is_printed() {
 }
 
 #[test]
+fn datagrams_that_the_sender_left_to_the_kernel_to_cut_are_read_one_by_one() {
+    let first = flow_datagram(1, 3, &sampled());
+    let whole = [first.clone(), flow_datagram(2, 3, &sampled()), datagram(3)].concat();
+    let capture = Capture::new("segments", &[frame(6343, &whole), frame(6343, &datagram(4))], 0);
+    let (text, told, code) = capture.decode(&[]);
+    assert_eq!((values(&text, "packetSequenceNo"), told.as_str(), code), (vec!["1", "2", "3", "4"], "", Some(0)));
+    assert_eq!(values(&text, "datagramSize")[0], first.len().to_string());
+    let (json, _, _) = capture.decode(&["--agents", "--json"]);
+    let object: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&object["agents"][0]["datagrams"]["received"], &object["agents"][0]["datagrams"]["lost"]), (&4.into(), &0.into()));
+    // What is behind and not the next of the same agent is told as before.
+    let (text, told, code) = Capture::new("behind", &[frame(6343, &[first, datagram(7)].concat())], 0).decode(&[]);
+    assert_eq!((values(&text, "packetSequenceNo"), code), (vec!["1"], Some(1)));
+    assert!(told.contains("52 octets behind the last sample"), "{told}");
+}
+
+#[test]
 fn a_file_that_ends_early_is_told_after_what_it_holds() {
     let capture = Capture::new("early", &[frame(6343, &datagram(1)), frame(6343, &datagram(2))], 5);
     let (text, told, code) = capture.decode(&[]);

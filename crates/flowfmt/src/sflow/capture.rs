@@ -7,6 +7,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use super::decode::Datagram;
+
 /// `LINKTYPE_ETHERNET`: frames from the destination MAC on.
 pub const ETHERNET: u32 = 1;
 /// `LINKTYPE_RAW`: packets from the IP header on.
@@ -45,6 +47,32 @@ pub fn udp_payload(link_type: u32, frame: &[u8]) -> Option<UdpPayload<'_>> {
         },
         _ => None,
     }
+}
+
+/// The datagrams in a UDP payload: itself, or several.
+///
+/// Who captures on the sending machine sees what the kernel was handed to cut into UDP datagrams itself (`UDP_SEGMENT`): as one
+/// packet, several datagrams of a stream, end to end. Behind a datagram's end there is another one only if it
+/// is the next of the same agent.
+pub fn datagrams(payload: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(payload);
+    std::iter::from_fn(move || {
+        let payload = rest.take()?;
+        let Some((datagram, behind)) = next_datagram(payload).and_then(|end| payload.split_at_checked(end)) else {
+            return Some(payload);
+        };
+        rest = Some(behind);
+        Some(datagram)
+    })
+}
+
+/// Where the second one begins.
+fn next_datagram(payload: &[u8]) -> Option<usize> {
+    let first = Datagram::decode(payload).ok()?;
+    let end = first.end()?;
+    let second = Datagram::decode(payload.get(end..)?).ok()?;
+    let follows = (second.agent, second.sub_agent_id, second.sequence) == (first.agent, first.sub_agent_id, first.sequence.wrapping_add(1));
+    follows.then_some(end)
 }
 
 fn tagged(mut ether_type: u16, mut rest: &[u8]) -> Option<UdpPayload<'_>> {

@@ -146,6 +146,16 @@ impl<'a> Datagram<'a> {
     pub fn samples(&self) -> Samples<'a> {
         Samples { cursor: self.body, left: self.sample_count, done: false }
     }
+
+    /// Where it ends by the lengths of its samples, if they are sane.
+    #[must_use]
+    pub fn end(&self) -> Option<usize> {
+        let mut cursor = self.body;
+        for _ in 0..self.sample_count {
+            framed(&mut cursor, |format, length, left| Problem::SampleLength { format, length, left }).ok()?;
+        }
+        Some(cursor.offset())
+    }
 }
 
 /// A sample of any kind.

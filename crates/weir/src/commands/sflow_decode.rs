@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use weir_flowfmt::netflow5::{Converter, Options};
-use weir_flowfmt::sflow::capture::udp_payload;
+use weir_flowfmt::sflow::capture::{self, udp_payload};
 use weir_flowfmt::sflow::ledger::Ledger;
 use weir_flowfmt::sflow::print::{Format, PrintError};
 use weir_flowfmt::sflow::{decode_datagram_to, version4};
@@ -97,7 +97,9 @@ impl<'a> Decoder<'a> {
                 pace.wait(frame.timestamp_ns);
             }
             datagrams += 1;
-            self.datagram(number, found.source, found.destination, frame.timestamp_ns, found.payload)?;
+            for datagram in capture::datagrams(found.payload) {
+                self.datagram(number, found.source, found.destination, frame.timestamp_ns, datagram)?;
+            }
         }
         if datagrams == 0 && self.broken == 0 {
             say(format_args!("{name}: none of its {number} frames is a whole UDP datagram to port {port} (--port chooses another)"));
