@@ -57,6 +57,12 @@ pub struct BridgeDomain {
     pub unknown_unicast_flooded: u64,
     /// Copies that were not made, the frame being longer than the member's MTU.
     pub copies_too_long: u64,
+    /// Frames for groups that each member may send a second; any number when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flood_limit: Option<u32>,
+    /// The same for frames to stations that are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown_unicast_limit: Option<u32>,
     /// Whether it answers itself who asks for an address of its list.
     #[serde(default)]
     pub arp_termination: bool,

@@ -68,6 +68,21 @@ pub struct Interface {
     /// The interface that everything received here leaves by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l2xc: Option<String>,
+    /// The tags of its frames, of a sub-interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encapsulation: Option<Encapsulation>,
+    /// What becomes of the tags of frames that cross, as the configuration says it; as usual when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag_rewrite: Option<String>,
+    /// The bridge domain that it is a member of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bridge_domain: Option<String>,
+    /// Whether labelled packets are taken.
+    #[serde(default)]
+    pub mpls: bool,
+    /// How strictly the way back to sources is looked at: `loose`, `strict`; not at all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub urpf: Option<String>,
     /// Whether received packets are sampled.
     pub sflow: bool,
     /// What it received.
@@ -83,6 +98,31 @@ pub struct Interface {
     /// The same by node and reason; reasons that never occurred are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drops_by: Vec<InterfaceDrop>,
+}
+
+/// The tags of a sub-interface's frames: an outer one, of 802.1Q or 802.1ad, and perhaps one behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Encapsulation {
+    /// VLAN of an outer 802.1Q tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dot1q: Option<u16>,
+    /// VLAN of an outer 802.1ad tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dot1ad: Option<u16>,
+    /// VLAN of the 802.1Q tag behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inner_dot1q: Option<u16>,
+    /// Whether nothing but these tags may be there.
+    pub exact_match: bool,
+}
+
+impl std::fmt::Display for Encapsulation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let outer = [("dot1q", self.dot1q), ("dot1ad", self.dot1ad), ("inner-dot1q", self.inner_dot1q)];
+        let tags: Vec<String> = outer.iter().filter_map(|(kind, vlan)| vlan.map(|vlan| format!("{kind} {vlan}"))).collect();
+        let exact = if self.exact_match { " exact-match" } else { "" };
+        write!(f, "{}{exact}", if tags.is_empty() { "no tag".to_owned() } else { tags.join(" ") })
+    }
 }
 
 /// The kinds of interfaces.

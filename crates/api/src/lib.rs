@@ -83,7 +83,7 @@ pub use forwarding::{
     Route, RouteGroup, RouteSource, Routes,
 };
 pub use hardware::{CounterSource, Hardware, HardwareCounter, HardwarePort, RxPlacement, RxQueuePlacement};
-pub use interface::{Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown};
+pub use interface::{Encapsulation, Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown};
 pub use memif::{Memif, MemifDisconnects, MemifRole, Memifs};
 pub use mpls::{LabelMode, LabelReply, MplsFib};
 pub use page::{AdjacencyQuery, Destinations, InterfaceQuery, NeighborKey, NeighborQuery, NotAPlace, Page, RouteKey, RouteQuery};

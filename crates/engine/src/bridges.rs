@@ -285,6 +285,8 @@ impl Control {
             flooded: sums.flooded_groups,
             unknown_unicast_flooded: sums.flooded_unknown,
             copies_too_long: sums.too_long,
+            flood_limit: Some(settings.flood_limit).filter(|limit| *limit > 0),
+            unknown_unicast_limit: Some(settings.unknown_unicast_limit).filter(|limit| *limit > 0),
             arp_termination: settings.arp_termination,
             arp_unicast_forward: settings.arp_unicast_forward,
             arp_entries: wanted.arp_entries.len() as u64,

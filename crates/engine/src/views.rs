@@ -512,6 +512,11 @@ impl weir_api::Router for Router {
     }
 }
 
+fn encapsulation_view(of: &weir_config::Encapsulation) -> weir_api::Encapsulation {
+    let weir_config::Encapsulation { dot1q, dot1ad, inner_dot1q, exact_match } = *of;
+    weir_api::Encapsulation { dot1q, dot1ad, inner_dot1q, exact_match }
+}
+
 fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name: &str, attached: &Attached) -> weir_api::Interface {
     let wanted = control.config.interfaces.get(name).cloned().unwrap_or_default();
     let before = baselines.interfaces.get(&attached.index).copied().unwrap_or_default();
@@ -555,7 +560,12 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
         duplicate,
         vrf: wanted.vrf.clone(),
         unnumbered: wanted.unnumbered.clone(),
-        l2xc: wanted.l2xc,
+        l2xc: wanted.l2xc.clone(),
+        encapsulation: wanted.sub_interface().map(|sub| encapsulation_view(&sub.encapsulation)),
+        tag_rewrite: wanted.sub_interface().and_then(|sub| sub.tag_rewrite).map(|rewrite| rewrite.to_string()),
+        bridge_domain: control.config.bridges.iter().find(|(_, bridge)| bridge.interfaces.contains(name)).map(|(name, _)| name.clone()),
+        mpls: wanted.mpls,
+        urpf: wanted.urpf.map(|urpf| urpf.to_string()),
         sflow: wanted.sflow,
         rx: traffic(attached.counters.rx(), before.0),
         tx: traffic(attached.counters.tx(), before.1),

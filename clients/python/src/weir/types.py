@@ -626,6 +626,12 @@ class BridgeDomain:
     arp_unicast_forward: bool = False
     """Whether such questions go to the station alone."""
 
+    flood_limit: int | None = None
+    """Frames for groups that each member may send a second; any number when absent."""
+
+    unknown_unicast_limit: int | None = None
+    """The same for frames to stations that are not known."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeDomains:
@@ -908,6 +914,23 @@ class DropCounter:
 
     worker: int | None = None
     """The worker that counted; absent in a sum."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encapsulation:
+    """The tags of a sub-interface's frames: an outer one, of 802.1Q or 802.1ad, and perhaps one behind it."""
+
+    exact_match: bool
+    """Whether nothing but these tags may be there."""
+
+    dot1ad: int | None = None
+    """VLAN of an outer 802.1ad tag."""
+
+    dot1q: int | None = None
+    """VLAN of an outer 802.1Q tag."""
+
+    inner_dot1q: int | None = None
+    """VLAN of the 802.1Q tag behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1273,6 +1296,9 @@ class Interface:
     addresses: list[str] = field(default_factory=list)
     """Its own addresses, each with the length of its subnet."""
 
+    bridge_domain: str | None = None
+    """The bridge domain that it is a member of."""
+
     description: str | None = None
     """Free text for people."""
 
@@ -1288,20 +1314,32 @@ class Interface:
     duplicate: list[str] = field(default_factory=list)
     """Own addresses that are not used because somebody else has them."""
 
+    encapsulation: Encapsulation | None = None
+    """The tags of its frames, of a sub-interface."""
+
     l2xc: str | None = None
     """The interface that everything received here leaves by."""
 
     mac: str | None = None
     """Its unicast MAC address, six pairs of lower-case hex digits with colons."""
 
+    mpls: bool = False
+    """Whether labelled packets are taken."""
+
     parent: str | None = None
     """The interface that it is a part of, if any."""
+
+    tag_rewrite: str | None = None
+    """What becomes of the tags of frames that cross, as the configuration says it; as usual when absent."""
 
     tentative: list[str] = field(default_factory=list)
     """Own addresses that are not used yet: whether somebody else has them is being asked (RFC 4862)."""
 
     unnumbered: str | None = None
     """The interface whose addresses it borrows."""
+
+    urpf: str | None = None
+    """How strictly the way back to sources is looked at: `loose`, `strict`; not at all when absent."""
 
     vrf: str | None = None
     """The table (VRF) that routes what comes in; the default one when absent."""

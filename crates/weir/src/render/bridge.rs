@@ -31,9 +31,14 @@ fn one(domain: &BridgeDomain, screen: &Screen) -> String {
         "  learned {}, moved {}, aged {}, displaced {}, not learned {}\n",
         domain.learned, domain.moved, domain.aged, domain.displaced, domain.not_learned
     );
+    let limit = |limit: Option<u32>| limit.map(|limit| format!(" (at most {limit} a second and member)")).unwrap_or_default();
     text += &format!(
-        "  flooded {}, unknown unicast {}, copies too long {}\n",
-        domain.flooded, domain.unknown_unicast_flooded, domain.copies_too_long
+        "  flooded {}{}, unknown unicast {}{}, copies too long {}\n",
+        domain.flooded,
+        limit(domain.flood_limit),
+        domain.unknown_unicast_flooded,
+        limit(domain.unknown_unicast_limit),
+        domain.copies_too_long
     );
     if domain.arp_termination || domain.arp_unicast_forward {
         let way = if domain.arp_unicast_forward { "go to the station alone" } else { "are answered here" };

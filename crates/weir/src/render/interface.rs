@@ -106,6 +106,21 @@ fn one(interface: &Interface, screen: &Screen) -> String {
     if let Some(peer) = &interface.l2xc {
         line("l2 xconnect", peer.clone());
     }
+    if let Some(tags) = &interface.encapsulation {
+        line("tags", tags.to_string());
+    }
+    if let Some(rewrite) = &interface.tag_rewrite {
+        line("tag rewrite", rewrite.clone());
+    }
+    if let Some(bridge) = &interface.bridge_domain {
+        line("bridge", bridge.clone());
+    }
+    if interface.mpls {
+        line("mpls", "taken".to_owned());
+    }
+    if let Some(urpf) = &interface.urpf {
+        line("urpf", urpf.clone());
+    }
     if let Some(vrf) = &interface.vrf {
         line("vrf", vrf.clone());
     }
@@ -138,7 +153,8 @@ fn kind(interface: &Interface) -> String {
     match (&interface.parent, &interface.device, &interface.driver) {
         (Some(parent), ..) => format!("{kind} of {parent}"),
         (None, Some(device), Some(driver)) if device != driver => format!("{kind} on {device}, {driver}"),
-        (None, _, Some(driver)) => format!("{kind}, {driver}"),
+        (None, _, Some(driver)) if driver != kind => format!("{kind}, {driver}"),
+        (None, _, Some(_)) => kind.to_owned(),
         (None, Some(device), None) => format!("{kind} on {device}"),
         (None, None, None) => format!("{kind}, no device"),
     }

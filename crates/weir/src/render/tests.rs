@@ -123,6 +123,11 @@ fn interface(name: &str) -> Interface {
         vrf: None,
         unnumbered: None,
         l2xc: None,
+        encapsulation: None,
+        tag_rewrite: None,
+        bridge_domain: None,
+        mpls: false,
+        urpf: None,
         sflow: true,
         rx: Traffic { packets: 100, bytes: 6400, unicast: 97, multicast: 1, broadcast: 2 },
         tx: Traffic { packets: 98, bytes: 6272, unicast: 98, ..Traffic::default() },
@@ -149,6 +154,23 @@ lan        up    cross-connected to wan
            up    192.0.2.1/24
 ";
     assert_eq!(super::interface::addresses(&reply, &PIPE), expected);
+    let sub = Interface {
+        encapsulation: Some(weir_api::Encapsulation { dot1q: None, dot1ad: Some(100), inner_dot1q: Some(7), exact_match: true }),
+        tag_rewrite: Some("pop 1".to_owned()),
+        bridge_domain: Some("bd1".to_owned()),
+        mpls: true,
+        urpf: Some("strict".to_owned()),
+        ..interface("wan.100")
+    };
+    let text = super::interface::detail(&Interfaces { interfaces: vec![sub] }, &PIPE);
+    let lines = [
+        "tags         dot1ad 100 inner-dot1q 7 exact-match",
+        "tag rewrite  pop 1",
+        "bridge       bd1",
+        "mpls         taken",
+        "urpf         strict",
+    ];
+    assert!(lines.iter().all(|line| text.contains(line)), "{text}");
     let one = Interfaces { interfaces: vec![interface("wan")] };
     let expected = "\
 wan (index 1)
@@ -275,13 +297,14 @@ fn a_bridge_domain_tells_who_is_in_it_and_whom_it_knows() {
         table_bytes: 2048,
         learned: 3,
         moved: 1,
+        flood_limit: Some(1000),
         ..BridgeDomain::default()
     };
     let expected = "\
 bd1: does not learn, does not flood unknown unicast
   2 of 100 stations learned, which age after 5 min; 2 KiB in the table
   learned 3, moved 1, aged 0, displaced 0, not learned 0
-  flooded 0, unknown unicast 0, copies too long 0
+  flooded 0 (at most 1000 a second and member), unknown unicast 0, copies too long 0
   Member  Role    Group  Sends
   xe0     member      1  yes
   loop0   bvi            no
