@@ -130,3 +130,45 @@ sflow: {{sampling-rate: 1, polling-interval: 0, collectors: [{{address: 127.0.0.
         assert!(has(&told, kind), "{kind:?} is not among {told:#?}");
     }
 }
+
+/// A bridge domain sends each frame on by two interfaces. It came in once, and once it is in the pool and in a sample.
+#[test]
+fn a_packet_that_leaves_by_several_interfaces_is_considered_once() {
+    let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
+    collector.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let text = format!(
+        "
+interfaces:
+  switched:
+    device:
+      driver: generator
+      streams: [{{name: unknown, rate: 500, source: 10.9.0.2, destination: 10.9.0.3, destination-mac: '02:00:00:00:09:09'}}]
+    sflow: true
+  one: {{device: {{driver: 'null'}}, sflow: true}}
+  two: {{device: {{driver: 'null'}}, sflow: true}}
+bridgedomains: {{bd1: {{interfaces: [switched, one, two]}}}}
+sflow: {{sampling-rate: 1, polling-interval: 0, collectors: [{{address: 127.0.0.1, port: {}}}]}}
+",
+        collector.local_addr().unwrap().port()
+    );
+    let (config, _) = check("weir.yaml", &text).unwrap_or_else(|findings| panic!("{findings:?}"));
+    let router = Router::start(&config, &Options::default()).unwrap();
+    let (until, mut buffer) = (Instant::now() + Duration::from_secs(20), vec![0; 9000]);
+    let (mut flows, mut sources) = (Vec::new(), BTreeSet::new());
+    while flows.len() < 500 && Instant::now() < until {
+        let Ok(length) = collector.recv(&mut buffer) else { continue };
+        for sample in Datagram::decode(&buffer[..length]).unwrap().samples().map(Result::unwrap) {
+            let Sample::Flow(_, flow, _) = sample else { continue };
+            sources.insert(flow.source.index);
+            flows.push(flow);
+        }
+    }
+    let interfaces = router.interfaces().unwrap().interfaces;
+    let switched = interfaces.iter().find(|it| it.name == "switched").unwrap();
+    let (received, sent) = (switched.rx.packets, interfaces.iter().map(|it| it.tx.packets).sum::<u64>());
+    router.stop();
+    assert_eq!(sources, BTreeSet::from([switched.index]));
+    assert!(flows.len() >= 500 && flows.iter().zip(1..).all(|(flow, number)| flow.sequence == number && flow.pool == number), "{flows:?}");
+    assert!(flows.len() as u64 <= received && sent > received, "{} of {received}, sent {sent}", flows.len());
+    assert!(flows.iter().any(|flow| (flow.output.format, flow.output.value) == (2, 2)));
+}

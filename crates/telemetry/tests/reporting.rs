@@ -91,6 +91,18 @@ fn a_report_holds_what_the_router_says() {
 }
 
 #[test]
+fn a_number_that_is_not_known_is_0_and_a_counter_all_ones() {
+    let receiver = Receiver::new();
+    let unknown = InterfaceReport { ifindex: 7, sampled: true, ..InterfaceReport::default() };
+    let agent = start(&receiver, 20, Interfaces::of(vec![unknown]));
+    let datagram = receiver.next(Duration::from_secs(10)).expect("soon after the start");
+    let _ = agent.stop();
+    let [only] = &datagram.counters[..] else { panic!("{datagram:?}") };
+    assert_eq!((only.interface.speed, only.interface.promiscuous), (0, 0));
+    assert_eq!(only.interface.in_unknown_protocols, u32::MAX);
+}
+
+#[test]
 fn counters_come_once_in_every_interval_spread_over_it() {
     let receiver = Receiver::new();
     let started = Instant::now();

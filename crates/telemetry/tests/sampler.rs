@@ -111,6 +111,28 @@ fn a_rate_changed_in_flight_is_told_by_each_sample() {
     assert!(off.abs() <= 4.0 * variance.sqrt(), "estimated {estimate} of {packets_seen}");
 }
 
+/// Nothing but another change takes a rate back: no time that passes, no ring that overflows, no pause.
+#[test]
+fn a_changed_rate_stays() {
+    let Packets { packets, .. } = packets(256, 64);
+    let mut rig = Rig::with_ring(50, 12, 8);
+    rig.look(&packets);
+    rig.drain(|_| ());
+    rig.settings.set(2, 16);
+    let mut delivered = 0;
+    for round in 0..20_000_u64 {
+        // Each look is a tick of the clock.
+        rig.look(&packets);
+        if round % 100 == 99 {
+            delivered += rig.drain(|sample| assert_eq!(sample.rate, 2));
+        }
+    }
+    assert!(rig.lost() > 1_000_000 && delivered > 1000, "{} lost, {delivered} delivered", rig.lost());
+    // 5.12 million tosses of a coin.
+    let taken = rig.taken() as f64;
+    assert!((taken - 2_560_000.0).abs() < 4.0 * 1_280_000.0_f64.sqrt() + 30.0, "{taken}");
+}
+
 /// Samples that wait in the ring keep the rate they were drawn under.
 #[test]
 fn samples_in_the_ring_keep_their_rate() {
