@@ -129,6 +129,8 @@ pub(crate) struct SflowSide {
     settings: SflowSettings,
     pub(crate) config: weir_config::Sflow,
     pub(crate) agent_address: Option<IpAddr>,
+    /// Whether it was said that there is none.
+    nameless: bool,
     pub(crate) reports: Arc<ReportSource>,
     pub(crate) counters: Vec<Arc<weir_ring::Padded<weir_telemetry::sampler::SamplerCounters>>>,
     /// Interfaces that are sampled in another way than usual, and how often their counters are reported.
@@ -155,6 +157,7 @@ impl SflowSide {
             settings,
             config,
             agent_address: None,
+            nameless: false,
             reports,
             counters,
             others: BTreeMap::new(),
@@ -218,6 +221,13 @@ impl SflowSide {
             self.agent_address = agent;
             self.tell_agent();
         }
+        let nameless = is_nameless(&self.config, agent);
+        if nameless && !self.nameless {
+            tracing::warn!(
+                "sFlow: this router has no address of its own to go by, so that collectors are told 0.0.0.0 and may take it for another; set sflow.agent"
+            );
+        }
+        self.nameless = nameless;
     }
 
     /// An interface is being made; returns what tells it from earlier ones of its number. To be told before it is sampled.
@@ -240,6 +250,11 @@ impl SflowSide {
             self.last = handle.stop();
         }
     }
+}
+
+/// Whether somebody is told of samples, but not by whom.
+fn is_nameless(config: &weir_config::Sflow, agent: Option<IpAddr>) -> bool {
+    agent.is_none() && (!config.collectors.is_empty() || config.dns_sd.is_some())
 }
 
 fn agent_config(config: &weir_config::Sflow, agent: Option<IpAddr>) -> AgentConfig {

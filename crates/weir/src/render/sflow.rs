@@ -10,7 +10,7 @@ mod tests;
 /// `show sflow`: settings, then a table each of collectors, interfaces and workers, and what is wrong.
 pub(crate) fn sflow(reply: &Sflow, screen: &Screen) -> String {
     let mut text = settings(&reply.settings);
-    let agent = reply.agent.map_or_else(|| "none".to_owned(), |agent| agent.to_string());
+    let agent = reply.agent.map_or_else(|| "0.0.0.0 (no address of its own: set sflow.agent)".to_owned(), |agent| agent.to_string());
     text += &format!("agent             {agent}, sub-agent {}\n", reply.settings.agent_sub_id);
     let (taken, sent, dropped) = (reply.samples_taken(), reply.samples_sent, reply.samples_dropped());
     text += &format!("samples           {taken} taken, {sent} sent, {dropped} dropped, {} lost\n", reply.samples_lost);

@@ -148,6 +148,13 @@ psample: this kernel has no psample
 }
 
 #[test]
+fn a_router_without_an_address_says_what_to_set() {
+    let nameless = Sflow { agent: None, ..reply() };
+    let line = "\nagent             0.0.0.0 (no address of its own: set sflow.agent), sub-agent 0\n";
+    assert!(super::sflow(&nameless, &PIPE).contains(line));
+}
+
+#[test]
 fn interfaces_are_told_by_worker_too() {
     let expected = "\
 Interface  Idx  Told as  Rate  Direction  Header  Polling  Worker   Pool  Samples  Dropped
