@@ -32,6 +32,32 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("vpp", "this router is the agent: remove it, and set `sflow: true` on interfaces"),
     ("pcap", "packets are sampled on interfaces with `sflow: true`: remove it"),
     ("uuid", "the machine's own UUID is told: remove it"),
+    ("modules", "this router has no modules: remove it"),
+];
+
+/// Other modules of hsflowd's.
+const MODULES: &[&str] = &[
+    "cumulus",
+    "containerd",
+    "dbus",
+    "dent",
+    "docker",
+    "eapi",
+    "epcap",
+    "json",
+    "k8s",
+    "kvm",
+    "nflog",
+    "nlroute",
+    "nvml",
+    "opx",
+    "os10",
+    "ovs",
+    "sonic",
+    "systemd",
+    "tcp",
+    "ulog",
+    "xen",
 ];
 
 /// Lists of which one item may stand alone.
@@ -61,7 +87,12 @@ pub(crate) fn theirs(section: &str, key: &str) -> impl Iterator<Item = &'static 
 
 /// What to do about a key that hsflowd has and this section has not.
 pub(crate) fn elsewhere(section: &str, key: &str) -> Option<&'static str> {
-    ELSEWHERE.iter().find(|(theirs, _)| (SFLOW, *theirs) == (section, key)).map(|(_, help)| *help)
+    const PER_SPEED: &str = "rates are not set by speed or application: set `sampling-rate`, and others under `interfaces`";
+    const MODULE: &str = "this module of hsflowd's has no counterpart here: remove it, or run hsflowd with `psample`";
+    let named = || ELSEWHERE.iter().find(|(theirs, _)| *theirs == key).map(|(_, help)| *help);
+    let per_speed = || key.starts_with("sampling.").then_some(PER_SPEED);
+    let module = || MODULES.contains(&key).then_some(MODULE);
+    (section == SFLOW).then(|| named().or_else(per_speed).or_else(module)).flatten()
 }
 
 /// Whether one item of this list may stand without the list.
