@@ -14,6 +14,8 @@ use crate::memory::Memory;
 
 /// The MTU whose frames fit one buffer, with an Ethernet header and one VLAN tag.
 const ONE_BUFFER: u32 = weir_buf::DATA_ROOM as u32 - 18;
+// The check knows it without the buffers.
+const _: () = assert!(weir_config::GENERATOR_MTU as u32 == ONE_BUFFER);
 
 /// What the machine says about a good file, for a router that has `memory` already.
 pub(crate) fn remarks(checked: &Checked, memory: &Memory) -> Vec<Diagnostic> {
@@ -49,9 +51,8 @@ fn system(config: &Config, memory: &Memory) -> System {
 
 /// Drivers that carry less than an interface may be asked for.
 fn driver_mtu() -> BTreeMap<String, u32> {
-    let short = |driver: &str| (driver.to_owned(), ONE_BUFFER);
-    let old_kernel = (!weir_afxdp::knows_pieces()).then(|| short("af-xdp"));
-    old_kernel.into_iter().chain([short("generator")]).collect()
+    let old_kernel = (!weir_afxdp::knows_pieces()).then(|| ("af-xdp".to_owned(), ONE_BUFFER));
+    old_kernel.into_iter().collect()
 }
 
 /// `/proc/meminfo` by name; sizes in KiB, counts as they are.
