@@ -365,6 +365,16 @@ impl Config {
     }
 }
 
+impl Sflow {
+    /// The address that the agent of a router without own ones goes by: of the machine's, each with the number of its link, the best as
+    /// hsflowd elects it. Every machine has those of its loopback: they tell nobody apart.
+    #[must_use]
+    pub fn machines_agent(&self, addresses: impl Iterator<Item = (u32, IpAddr)>) -> Option<IpAddr> {
+        let told_apart = addresses.filter(|(_, address)| !address.is_loopback() && !address.is_unspecified());
+        told_apart.min_by_key(|&(index, address)| (Reverse(self.score(address, false)), index, address)).map(|(_, address)| address)
+    }
+}
+
 /// What a prefix that is listed puts an address over others by, and the interface that is named: more than there are ranks.
 const RANKS: usize = 13;
 
@@ -418,6 +428,16 @@ mod tests {
         ];
         let ranks: Vec<usize> = best_first.iter().map(|(address, tagged)| agent_rank(address.parse().unwrap(), *tagged)).collect();
         assert_eq!(ranks, (3..RANKS).rev().collect::<Vec<usize>>());
+    }
+
+    #[test]
+    fn of_the_machines_addresses_the_best_one_is_elected() {
+        let sflow = Sflow::default();
+        let elect = |all: &[(u32, &str)]| sflow.machines_agent(all.iter().map(|(index, address)| (*index, address.parse().unwrap())));
+        assert_eq!(elect(&[(1, "127.0.0.1"), (1, "::1")]), None);
+        let some = [(1, "127.0.0.1"), (2, "fe80::1"), (3, "10.0.0.2"), (2, "192.168.0.9"), (4, "2001:db8::1")];
+        assert_eq!(elect(&some), Some("192.168.0.9".parse().unwrap()));
+        assert_eq!(elect(&some[..2]), Some("fe80::1".parse().unwrap()));
     }
 
     /// Interfaces `a` and `b`, with two addresses each.

@@ -173,7 +173,7 @@ impl SflowSide {
     /// The agent first, so that no sample is told by what went before.
     pub(crate) fn configure(&mut self, config: &weir_config::Sflow, agent: Option<IpAddr>, index_of: impl Fn(&str) -> Option<u32>) {
         self.config = config.clone();
-        self.agent_address = agent;
+        self.agent_address = self.or_the_machines(agent);
         self.number(index_of);
         self.tell_agent();
         self.settings.sampling.set(config.sampling_rate, config.header_bytes);
@@ -217,6 +217,7 @@ impl SflowSide {
 
     /// Own addresses changed: the agent may go by another one.
     pub(crate) fn agent_may_change(&mut self, agent: Option<IpAddr>) {
+        let agent = self.or_the_machines(agent);
         if self.agent_address != agent {
             self.agent_address = agent;
             self.tell_agent();
@@ -224,10 +225,25 @@ impl SflowSide {
         let nameless = is_nameless(&self.config, agent);
         if nameless && !self.nameless {
             tracing::warn!(
-                "sFlow: this router has no address of its own to go by, so that collectors are told 0.0.0.0 and may take it for another; set sflow.agent"
+                "sFlow: neither this router nor its machine has an address to go by, so that collectors are told 0.0.0.0 and may take it for another; set sflow.agent"
             );
         }
         self.nameless = nameless;
+    }
+
+    /// A router that bridges and crosses alone has no address, and goes by one of its machine.
+    fn or_the_machines(&self, agent: Option<IpAddr>) -> Option<IpAddr> {
+        if !is_nameless(&self.config, agent) {
+            return agent;
+        }
+        let found = weir_netlink::route::Route::open().and_then(|mut route| route.addresses());
+        match found {
+            Ok(addresses) => self.config.machines_agent(addresses.iter().map(|it| (it.index, it.address))),
+            Err(error) => {
+                tracing::warn!("sFlow: what addresses this machine has is not known: {error}");
+                None
+            }
+        }
     }
 
     /// An interface is being made; returns what tells it from earlier ones of its number. To be told before it is sampled.

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use common::{can_run, wait_for};
 use weir_netlink::netns::NetNs;
-use weir_netlink::route::{Link, OperState, Route, RouteEntry, VethPair};
+use weir_netlink::route::{Link, LinkAddress, OperState, Route, RouteEntry, VethPair};
 
 fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
@@ -113,6 +113,10 @@ fn addresses_routes_and_neighbours_are_what_ip_shows() {
     let direct = RouteEntry { destination: address("192.0.2.0"), prefix_length: 25, gateway: None, link: Some(near.index) };
     route.add_route(&direct).unwrap();
     route.add_neighbour(near.index, address("10.1.0.254"), [2, 0, 0, 0, 0, 0xfe]).unwrap();
+    let own = route.addresses().unwrap();
+    for wanted in ["10.1.0.1", "fd00:1::1"] {
+        assert!(own.contains(&LinkAddress { index: near.index, address: address(wanted) }), "{wanted} in {own:?}");
+    }
     let shows = |arguments: &[&str], wanted: &str| {
         let output = namespace.command("ip").args(arguments).output().unwrap();
         let shown = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,4 +1,4 @@
-//! Adding addresses, routes and neighbours.
+//! Adding addresses, routes and neighbours; which addresses there are.
 //!
 //! Addresses are added as the administrator's own: IPv6 ones skip duplicate address detection
 //! (RFC 4862 5.4), because a lab or a router's interface must answer at once. Routes go to the main
@@ -15,6 +15,38 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use super::Route;
 use crate::MacAddress;
 use crate::error::{Error, Result};
+use crate::message::{Attributes, Frame, u32_at};
+
+const RTM_NEWADDR: u16 = 20;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+/// `struct ifaddrmsg`: family, prefix length, flags, scope, index.
+const ADDRESS_HEADER: usize = 8;
+/// `IFA_F_DADFAILED` and `IFA_F_TENTATIVE`: addresses that are not used.
+const UNUSED: u8 = 0x08 | 0x40;
+
+/// An address of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkAddress {
+    /// The link's index.
+    pub index: u32,
+    /// The address.
+    pub address: IpAddr,
+}
+
+fn decode_address(frame: &Frame<'_>) -> Option<LinkAddress> {
+    let payload = frame.payload;
+    if frame.kind != RTM_NEWADDR || payload.get(2)? & UNUSED != 0 {
+        return None;
+    }
+    let (index, attributes) = (u32_at(payload, 4)?, payload.get(ADDRESS_HEADER..)?);
+    // On a link between two ends the local one is told apart from the other.
+    let of_kind = |wanted| Attributes::new(attributes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
+    let value = of_kind(IFA_LOCAL).or_else(|| of_kind(IFA_ADDRESS))?;
+    let four = <[u8; 4]>::try_from(value).map(IpAddr::from);
+    let address = four.or_else(|_| <[u8; 16]>::try_from(value).map(IpAddr::from)).ok()?;
+    Some(LinkAddress { index, address })
+}
 
 /// One static route of the main table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +91,12 @@ fn valid_prefix(asked: &str, address: IpAddr, prefix_length: u8) -> Result<()> {
 }
 
 impl Route {
+    /// The addresses of the namespace that are in use, in the kernel's order.
+    pub fn addresses(&mut self) -> Result<Vec<LinkAddress>> {
+        let question = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+        self.dump("list addresses", &question, decode_address)
+    }
+
     /// Adds an address with its network to a link.
     pub fn add_address(&mut self, index: u32, address: IpAddr, prefix_length: u8) -> Result<()> {
         let asked = format!("add address {address}/{prefix_length} to link {index}");

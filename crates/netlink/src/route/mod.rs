@@ -15,7 +15,7 @@ use netlink_packet_core::NetlinkSerializable;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::protocols::NETLINK_ROUTE;
 
-pub use address::RouteEntry;
+pub use address::{LinkAddress, RouteEntry};
 pub use change::VethPair;
 pub use link::{Link, LinkStatistics, OperState};
 pub(crate) use link::{RTM_DELLINK, RTM_NEWLINK, valid_name};
