@@ -65,6 +65,7 @@ reasons! {
     TooShort "too-short" Warning "The frame is shorter than an Ethernet header.";
     WrongMac "wrong-mac" Info "The frame is addressed to another station's MAC address.";
     VlanUnknown "vlan-unknown" Info "The frame carries a VLAN tag that no sub-interface takes.";
+    VlanMissing "vlan-missing" Info "The frame lacks a VLAN tag that should come off.";
     VlanTruncated "vlan-truncated" Warning "The frame ends within its VLAN tags.";
     UnknownEthertype "unknown-ethertype" Info "No node takes this ethertype.";
     NotRouted "not-routed" Info "The interface has neither an address nor a cross connect.";

@@ -14,7 +14,7 @@ use weir_port::interface::{Input, Interface};
 use crate::eth_input::{Census, ETHERNET};
 use crate::interface_input::{Intake, NEXTS, STALE};
 use crate::ip4_lookup::Exits;
-use crate::tagging::change_tags;
+use crate::tagging::{change_tags, note_priority};
 use crate::{Tables, each, ip4_straight};
 
 pub(crate) struct PseudowireInput;
@@ -32,6 +32,7 @@ impl Node<Tables> for PseudowireInput {
             DropReason::TooShort,
             DropReason::WrongMac,
             DropReason::VlanUnknown,
+            DropReason::VlanMissing,
             DropReason::VlanTruncated,
             DropReason::UnknownEthertype,
             DropReason::NotRouted,
@@ -46,9 +47,9 @@ impl Node<Tables> for PseudowireInput {
         let (mut intake, mut exits) = (Intake::new(cx), Exits::default());
         let tables = cx.world;
         each::frame(packets, |place, packet| {
+            packet.clear_flags(STALE);
             let verdict = match open(tables, packet) {
                 Ok(()) => {
-                    packet.clear_flags(STALE);
                     if packet.data().first().is_some_and(|first| first & 1 != 0) {
                         Census::default().take(packet);
                     }
@@ -71,8 +72,8 @@ impl Node<Tables> for PseudowireInput {
 /// Takes off what stands before the frame, and the tag of tagged mode.
 #[inline(always)]
 fn open(tables: &Tables, packet: &mut Pkt) -> Result<(), DropReason> {
-    let pseudowire = tables.interface(packet.interface()).and_then(|interface| interface.pseudowire.as_ref());
-    let Some(pseudowire) = pseudowire else { return Err(DropReason::InterfaceDown) };
+    let Some(interface) = tables.interface(packet.interface()) else { return Err(DropReason::InterfaceDown) };
+    let Some(pseudowire) = &interface.pseudowire else { return Err(DropReason::InterfaceDown) };
     if pseudowire.control_word {
         match packet.data().first_chunk::<CONTROL_WORD>().map(|word| word[0] >> 4) {
             // RFC 4448 section 4.6: the rest of the first half is ignored.
@@ -83,8 +84,15 @@ fn open(tables: &Tables, packet: &mut Pkt) -> Result<(), DropReason> {
             _ => return Err(DropReason::PseudowireControlWord),
         }
     }
-    // RFC 4448 section 4.1: in tagged mode every frame has a tag of the pseudowire's.
-    if pseudowire.is_tagged() { change_tags(packet, &pseudowire.input) } else { Ok(()) }
+    // RFC 4448 section 4.4.1: in tagged mode every frame has a tag of the pseudowire's.
+    if !pseudowire.is_tagged() {
+        return Ok(());
+    }
+    // Section 4.7: the priority stays the same between the edges, whatever tag the frame leaves with.
+    if matches!(interface.input, Input::CrossConnect(_) | Input::Bridge { .. }) {
+        note_priority(packet);
+    }
+    change_tags(packet, &pseudowire.input)
 }
 
 /// Takes in the usual frames of pseudowires that are cross-connected, in the pass that takes their labels off: to one station,

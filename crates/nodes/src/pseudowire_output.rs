@@ -202,7 +202,8 @@ struct Usual<'a> {
 const ODD: Flags = Flags::CHAINED.with(Flags::MULTICAST).with(Flags::BROADCAST);
 
 /// What is not to be believed of a frame once it lies in a packet for a neighbour.
-const INNER: Flags = Flags::MULTICAST.with(Flags::BROADCAST).with(Flags::PLAIN_IP4).with(Flags::PLAIN_IP6).with(Flags::HASHED);
+const INNER: Flags =
+    Flags::MULTICAST.with(Flags::BROADCAST).with(Flags::PLAIN_IP4).with(Flags::PLAIN_IP6).with(Flags::HASHED).with(Flags::PRIORITY);
 
 impl<'a> Exit<'a> {
     #[inline(never)]
@@ -272,9 +273,9 @@ impl<'a> Exit<'a> {
         if end.pseudowire.is_tagged() {
             change_tags(packet, &end.pseudowire.output)?;
         }
-        let frame_bytes = packet.total_len();
+        let tagged_len = packet.total_len();
         let (groups, everybody) = (packet.flags().any(Flags::MULTICAST), packet.flags().any(Flags::BROADCAST));
-        if frame_bytes + header_bytes(end.pseudowire, labelled) > below.longest_frame() {
+        if tagged_len + header_bytes(end.pseudowire, labelled) > below.longest_frame() {
             return Err(DropReason::FrameTooLong.into());
         }
         let class = priority(packet.data());
@@ -282,7 +283,7 @@ impl<'a> Exit<'a> {
             wrap(packet, end.pseudowire, labelled, class, addresses)?;
         }
         self.sent.packets += 1;
-        self.sent.bytes += frame_bytes as u64;
+        self.sent.bytes += len as u64;
         self.sent.multicast += u64::from(groups);
         self.sent.broadcast += u64::from(everybody);
         packet.clear_flags(INNER);

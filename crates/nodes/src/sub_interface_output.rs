@@ -24,7 +24,7 @@ impl Node<Tables> for SubInterfaceOutput {
             DropReason::TxDown,
             DropReason::TooShort,
             DropReason::FrameTooLong,
-            DropReason::VlanUnknown,
+            DropReason::VlanMissing,
             DropReason::VlanTruncated,
             DropReason::NoHeadroom,
         ],

@@ -37,7 +37,7 @@ pub(crate) fn change_tags(packet: &mut Pkt, change: &TagChange) -> Result<(), Dr
             return Err(DropReason::VlanTruncated);
         };
         if !EtherType(u16::from_be_bytes([a, b])).is_tag() {
-            return Err(DropReason::VlanUnknown);
+            return Err(DropReason::VlanMissing);
         }
         if tag == 0 {
             priority = control & PRIORITY;

@@ -30,6 +30,7 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::StormLimit | R::LacpFlood => 261,
         R::FrameTooLong | R::PacketTooBig => 262,
         R::BadSourceMac => 263,
+        R::VlanMissing => 264,
         R::VlanUnknown => 265,
         R::NoMember => 267,
         R::SameMember => 268,

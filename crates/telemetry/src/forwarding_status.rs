@@ -46,7 +46,7 @@ pub const fn forwarding_status(reason: DropReason) -> u8 {
         R::Ip6NotEnabled | R::Ip6BadVersion | R::Ip6MartianSource | R::Ip6MartianDestination | R::Ip6GroupFrame => 128,
         R::Ip6RoutingHeader | R::Ip6Option => 128,
         R::MplsNotEnabled | R::MplsBadStack | R::MplsReservedLabel | R::MplsNotBottom | R::MplsBadPayload => 128,
-        R::PseudowireControlWord | R::VxlanNoVni | R::TunnelLoop | R::LoopLimit | R::Stopped => 128,
+        R::VlanMissing | R::PseudowireControlWord | R::VxlanNoVni | R::TunnelLoop | R::LoopLimit | R::Stopped => 128,
     }
 }
 

@@ -278,7 +278,7 @@ fn a_tag_rewrite_pushes_pops_and_translates() {
     }
     router.change(EAST, |east| east.input = Input::CrossConnect(FIRST + 2));
     assert!(router.send(EAST, &inner).is_empty(), "a tag that should come off must be there");
-    assert_eq!(router.drops(), [("sub-interface-output", DropReason::VlanUnknown, EAST, 1)]);
+    assert_eq!(router.drops(), [("sub-interface-output", DropReason::VlanMissing, EAST, 1)]);
 }
 
 #[test]
@@ -437,7 +437,7 @@ pub(crate) fn reasons() -> Vec<Row> {
         ("sub-interface-output", TxDown, |router| leave(router, WEST, &[2; 60])),
         ("sub-interface-output", TooShort, |router| leave(router, FIRST, &[2; 11])),
         ("sub-interface-output", FrameTooLong, |router| leave(router, FIRST, &[2; 1515])),
-        ("sub-interface-output", VlanUnknown, |router| leave(router, FIRST + 2, &[2; 60])),
+        ("sub-interface-output", VlanMissing, |router| leave(router, FIRST + 2, &[2; 60])),
         ("sub-interface-output", VlanTruncated, |router| leave(router, FIRST + 2, &tagged(&[2; 60], &[(Q, 9)])[..17])),
         ("sub-interface-output", NoHeadroom, |router| {
             three(router);

@@ -43,6 +43,7 @@ fn known(code: u16) -> Known {
         260 => Trap("early_drop"),
         261 => Reason("QDISC_DROP"),
         263 => Trap("source_mac_is_multicast"),
+        264 => Trap("vlan_tag_mismatch"),
         265 => Trap("ingress_vlan_filter"),
         267 => Trap("port_list_is_empty"),
         268 => Trap("port_loopback_filter"),
