@@ -63,8 +63,8 @@ const RULES: &str = "
 - The access lists of an interface are at most 65,536 rules in each direction, each source of a term with each destination of its
   version of IP being one. A prefix with host bits is taken for its network, with a warning; an empty prefix list matches nothing.
 - An interface called `vxlan_tunnelN` has an entry under `vxlan_tunnels` or a `device`, not both. The ends of a tunnel are of one IP
-  version, the far one is no own address, and no two tunnels have the same ends and `vni`. A tunnel has no sub-interfaces, is no
-  member of a bond, and is not sampled.
+  version, the far one is no own address, and no two tunnels have the same ends and `vni`. A tunnel may have
+  sub-interfaces, is no member of a bond, and is not sampled.
 - A member of a bridge domain is an interface with the domain's MTU, without addresses and without cross connect; it is in one
   domain. A BVI is a loopback with the domain's MTU, of one domain. Split-horizon groups and static entries name members.
 - An interface called `pwN` has an entry under `pseudowires` or a `device`, not both; it has no queues, no sub-interfaces, is in no bond,

@@ -34,6 +34,7 @@ use self::bridged::bridged;
 use self::forwarded::{forwarded, forwarded6, straight};
 use self::labelled::{labelled, starts_with_labels};
 use self::listed::{listed, listed_straight};
+pub(crate) use self::shared::share_of;
 use self::shared::shared;
 use crate::bridge::Known;
 use crate::classify::Flows;
@@ -204,6 +205,12 @@ pub(crate) fn across_one(out: u32, room: usize, packet: &mut Pkt) -> Verdict {
 #[cold]
 pub(crate) fn tag_room(frame: &[u8]) -> usize {
     if EthernetHeader::read(frame).is_some_and(|(header, _)| header.ethertype().is_tag()) { TAG_LEN } else { 0 }
+}
+
+/// Bytes that a frame may be longer in a tunnel, whose links know nothing of its tags: those of a sub-interface, up to two.
+#[cold]
+pub(crate) fn tags_room(frame: &[u8]) -> usize {
+    Outer::read(frame).map_or(0, |tags| tags.payload_at.saturating_sub(ETHERNET))
 }
 
 /// A routed interface. What `is_plain` is validated by that, with the check of ip4-input or ip6-input, while the

@@ -2,8 +2,8 @@
 //!
 //! A sub-interface, the end of a tunnel or a pseudowire, the routed side of a bridge: another node found
 //! out which one it is, has set it on the packet and has taken off what told. What is left is a frame,
-//! from its MAC addresses on. It is counted on that interface and goes where the interface's input says.
-//! Vectors may be mixed.
+//! from its MAC addresses on. It is counted on that interface and goes where the interface's input says;
+//! where the interface has sub-interfaces (a tunnel may), to the one that its tags say. Vectors may be mixed.
 //!
 //! eth-input makes the same decision for the sub-interfaces of its port in its own pass, by [`Intake`], as
 //! passing 256 frames on costs more than deciding; so the two nodes have the same next nodes.
@@ -13,7 +13,7 @@ use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Feature, Features, Input, Interface};
 use weir_port::sub_interface::TagChange;
 
-use crate::eth_input::{Census, ETHERNET, Station, across_one, plain_ip4, route_one};
+use crate::eth_input::{Census, ETHERNET, Station, across_one, plain_ip4, route_one, share_of};
 use crate::tagging::{change_tags, note_priority};
 use crate::{Tables, each};
 
@@ -101,20 +101,22 @@ impl Node<Tables> for InterfaceInput {
             DropReason::UnknownEthertype,
             DropReason::NotRouted,
             DropReason::FrameTooLong,
+            DropReason::NoHeadroom,
         ],
     };
 
     #[inline(always)]
     fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
-        let mut intake = Intake::new(cx);
+        let (mut own, mut theirs) = (Intake::new(cx), Intake::new(cx));
         each::frame(packets, |place, packet| {
             packet.clear_flags(STALE);
             if packet.data().first().is_some_and(|first| first & 1 != 0) {
                 Census::default().take(packet);
             }
-            verdicts[place] = intake.take(packet.interface(), packet);
+            verdicts[place] = own.take_shared(&mut theirs, packet);
         });
-        intake.finish();
+        own.finish();
+        theirs.finish();
         Outcome::Each
     }
 }
@@ -205,6 +207,25 @@ impl<'a> Intake<'a> {
     pub(crate) fn take(&mut self, index: u32, packet: &mut Pkt) -> Verdict {
         self.count(index, packet);
         self.decide(packet)
+    }
+
+    /// The same on the frame's own interface, or in `theirs` on the sub-interface of it that the frame's tags say.
+    #[inline(always)]
+    fn take_shared(&mut self, theirs: &mut Intake<'a>, packet: &mut Pkt) -> Verdict {
+        self.count(packet.interface(), packet);
+        match self.interface.and_then(|interface| interface.sub_interfaces.as_deref()) {
+            Some(shares) if self.is_open() => match share_of(shares, packet) {
+                Ok(Some(index)) => theirs.take_tagged(index, packet),
+                Ok(None) => self.decide(packet),
+                Err(reason) => Verdict::drop(reason),
+            },
+            _ => self.decide(packet),
+        }
+    }
+
+    /// Whether the interface takes anything in, for its sub-interfaces too.
+    fn is_open(&self) -> bool {
+        self.interface.is_some_and(|interface| interface.input != Input::Closed)
     }
 
     /// The same for a frame with the tags of a sub-interface, whose it is from here on.

@@ -20,7 +20,7 @@ use weir_wire::checksum::{changed, pseudo6};
 use weir_wire::{IpProtocol, Ipv4Header, Ipv6Header, UdpHeader};
 
 use crate::bond_hash::bond_hash;
-use crate::eth_input::{ETHERNET, tag_room};
+use crate::eth_input::{ETHERNET, tags_room};
 use crate::interface_input::STALE;
 use crate::{Tables, each, packet_sum};
 
@@ -96,7 +96,7 @@ impl Exit<'_> {
         if packet.len() < ETHERNET {
             return Err(DropReason::TooShort);
         }
-        if len > room && len > room + tag_room(packet.data()) {
+        if len > room && len > room + tags_room(packet.data()) {
             return Err(DropReason::FrameTooLong);
         }
         let flags = packet.flags();

@@ -84,7 +84,6 @@ impl Rules<'_, '_> {
                 "is a VXLAN tunnel, which has no queues of its own",
                 "place those of the ports that its packets come in by",
             ),
-            ("sub-interfaces", "is a VXLAN tunnel, which has no sub-interfaces", "give each segment a tunnel with a `vni` of its own"),
         ];
         for (key, what, help) in odd {
             if interface.value(key).is_some() {

@@ -62,7 +62,7 @@ impl Sorter<'_> {
 
 /// The sub-interface that a frame's tags say; `None` when it has none, or one that says a priority only.
 #[inline(always)]
-pub(super) fn share_of(shares: &SubInterfaces, packet: &Pkt) -> Result<Option<u32>, DropReason> {
+pub(crate) fn share_of(shares: &SubInterfaces, packet: &Pkt) -> Result<Option<u32>, DropReason> {
     let Some(&[.., a, b, control, vlan, c, d]) = packet.data().first_chunk::<TAGGED>() else { return share_of_odd(shares, packet) };
     let (outer, inner) = (EtherType(u16::from_be_bytes([a, b])), EtherType(u16::from_be_bytes([c, d])));
     if !outer.is_tag() {

@@ -17,6 +17,7 @@ pub(crate) const Q: u16 = 0x8100;
 pub(crate) const AD: u16 = 0x88a8;
 /// The first index of sub-interfaces.
 pub(crate) const FIRST: u32 = 20;
+const INNER: u32 = 29;
 
 pub(crate) fn dot1q(outer: u16) -> Encapsulation {
     Encapsulation { service: false, outer, inner: None, exact: true }
@@ -77,6 +78,14 @@ impl Router {
                 self.change(parent, |it| it.sub_interfaces = Some(Arc::new(SubInterfaces::new(&shares))));
             }
         }
+    }
+
+    /// Adds an interface that no driver feeds, as a tunnel's, with the number [`INNER`].
+    fn add_inner(&mut self, change: impl FnOnce(&mut Interface)) {
+        let counters = Arc::new(InterfaceCounters::new(1));
+        let mut inner = Interface::at_rest(INNER, "inner".into(), Kind::Vxlan, our_mac(INNER), counters);
+        change(&mut inner);
+        self.install(inner);
     }
 
     /// Gives an interface an address and a neighbour.
@@ -341,6 +350,35 @@ fn interface_input_takes_frames_in_where_other_nodes_found_them() {
 }
 
 #[test]
+fn interface_input_sorts_the_frames_of_an_interface_that_has_sub_interfaces() {
+    let mut router = routed();
+    let shares = Arc::new(SubInterfaces::new(&[(dot1q(100), VLAN), (double(true, 7, 8), DOUBLE)]));
+    router.add_inner(|inner| (inner.input, inner.sub_interfaces) = (Input::CrossConnect(LEFT), Some(shares)));
+    let entry = router.graph.find(weir_nodes::names::INTERFACE_INPUT).unwrap();
+    let frame = udp("10.0.3.2");
+    let kinds: [&[(u16, u16)]; 4] = [&[(Q, 100)], &[(AD, 7), (Q, 8)], &[], &[(Q, 101)]];
+    let send = |router: &mut Router| {
+        for tags in kinds {
+            let mut packet = router.packet(&tagged(&frame, tags));
+            packet.set_interface(INNER);
+            router.graph.inject(entry, packet);
+        }
+        router.turn()
+    };
+    let expected = forwarded(&frame, our_mac(SOUTH), their_mac(3, 2));
+    let mut sent = send(&mut router);
+    sent.sort();
+    let mut wanted = [(SOUTH, expected.clone()), (SOUTH, expected), (LEFT, frame.clone())];
+    wanted.sort();
+    assert_eq!(sent, wanted);
+    assert_eq!((router.packets(INNER).0, router.packets(VLAN).0, router.packets(DOUBLE).0), (4, 1, 1));
+    assert_eq!(router.drops(), [("interface-input", DropReason::VlanUnknown, INNER, 1)]);
+    router.change(INNER, |inner| inner.input = Input::Closed);
+    assert!(send(&mut router).is_empty());
+    assert_eq!((router.dropped(DropReason::InterfaceDown), router.packets(VLAN).0), (4, 1), "nor for anybody");
+}
+
+#[test]
 fn who_reports_single_packets_is_told_the_way() {
     let mut router = routed();
     for (tags, destination, input, output, told) in [
@@ -368,7 +406,11 @@ fn who_reports_single_packets_is_told_the_way() {
 
 /// A packet in front of a node, as if another one had sent it there.
 fn put_before(router: &mut Router, node: &str, index: u32, frame: &[u8]) {
-    let mut packet = router.packet(frame);
+    let packet = router.packet(frame);
+    put_packet_before(router, node, index, packet);
+}
+
+fn put_packet_before(router: &mut Router, node: &str, index: u32, mut packet: weir_buf::Pkt) {
     packet.set_interface(index);
     packet.set_aux(index);
     let entry = router.graph.find(node).unwrap();
@@ -434,6 +476,13 @@ pub(crate) fn reasons() -> Vec<Row> {
         ("interface-input", UnknownEthertype, |router| enter(router, FIRST, &[&our_mac(WEST).0[..], &[2; 48]].concat())),
         ("interface-input", NotRouted, |router| enter_as(router, Input::Unused)),
         ("interface-input", FrameTooLong, |router| enter(router, FIRST + 1, &[2; 1015])),
+        ("interface-input", NoHeadroom, |router| {
+            three(router);
+            let packet = crammed(router, &tagged(&udp("10.0.2.2"), &[(Q, 3)]));
+            let shares = Arc::new(SubInterfaces::new(&[(dot1q(3), FIRST + 2)]));
+            router.add_inner(|inner| inner.sub_interfaces = Some(shares));
+            put_packet_before(router, "interface-input", INNER, packet);
+        }),
         ("sub-interface-output", TxDown, |router| leave(router, WEST, &[2; 60])),
         ("sub-interface-output", TooShort, |router| leave(router, FIRST, &[2; 11])),
         ("sub-interface-output", FrameTooLong, |router| leave(router, FIRST, &[2; 1515])),
@@ -441,12 +490,8 @@ pub(crate) fn reasons() -> Vec<Row> {
         ("sub-interface-output", VlanTruncated, |router| leave(router, FIRST + 2, &tagged(&[2; 60], &[(Q, 9)])[..17])),
         ("sub-interface-output", NoHeadroom, |router| {
             three(router);
-            let mut packet = crammed(router, &[2; 60]);
-            packet.set_interface(FIRST);
-            packet.set_aux(FIRST);
-            let entry = router.graph.find("sub-interface-output").unwrap();
-            router.graph.inject(entry, packet);
-            router.turn();
+            let packet = crammed(router, &[2; 60]);
+            put_packet_before(router, "sub-interface-output", FIRST, packet);
         }),
     ]
 }
