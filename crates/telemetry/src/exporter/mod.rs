@@ -10,6 +10,9 @@
 //! that were refused as well, so that the collector sees the gap. TCP: templates once a connection, whose numbers
 //! begin at 0; what was in the queue when a connection broke goes out on the next one.
 //!
+//! A collector whose configuration changes gets a new session; the old one has a while to empty its queue, and what it
+//! counted goes on in the new one. When no collector is left, the old ones still get what is in tables that are given up.
+//!
 //! * `run`: the thread.  * `session`: one collector.  * `stream`: queue and thread.  * `wire`: its connection.
 //! * `biflow`: both directions in one record.  * `options`: what is told besides flows.  * [`fields`]: from a record to octets.
 //!
@@ -198,6 +201,22 @@ pub struct CollectorStats {
     pub last_error: Option<String>,
 }
 
+impl CollectorStats {
+    /// Adds what an earlier session with the collector counted.
+    fn add(&mut self, past: CollectorStats) {
+        self.connections += past.connections;
+        self.messages += past.messages;
+        self.message_octets += past.message_octets;
+        self.records += past.records;
+        self.sent.add(past.sent);
+        self.not_sent.add(past.not_sent);
+        self.left_out.add(past.left_out);
+        self.queued += past.queued;
+        self.errors += past.errors;
+        self.last_error = self.last_error.take().or(past.last_error);
+    }
+}
+
 /// What the exporter did so far.
 #[derive(Clone, Debug, Default)]
 pub struct ExporterStats {
@@ -237,7 +256,7 @@ pub struct ExporterHandle {
 }
 
 impl ExporterHandle {
-    /// Takes another configuration. Collectors that stay as they are keep their sessions.
+    /// Takes another configuration. Collectors that stay as they are keep their sessions, and are told at once what is new.
     pub fn reconfigure(&self, config: ExporterConfig) {
         lock(&self.shared.wishes).config = Some(config);
         self.wake();

@@ -21,12 +21,18 @@ const RESTS: (Duration, Duration, Duration) = (Duration::from_micros(200), Durat
 const TELL: Duration = Duration::from_millis(50);
 /// What streams have for their queues at the end.
 const LAST: Duration = Duration::from_secs(2);
+/// What tables that are given up have to empty themselves to collectors that are given up with them.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// The exporter.
 pub struct Exporter {
     config: ExporterConfig,
     sources: Vec<FlowSource>,
     sessions: Vec<Session>,
+    /// Those that others took the place of, until their queues are empty or their time is over.
+    leaving: Vec<Session>,
+    /// Until when a configuration without collectors is put off.
+    farewell: Option<Instant>,
     /// Records that wait for the other direction, where that is asked for.
     pairing: Pairing,
     knows: Arc<dyn Knows>,
@@ -53,6 +59,8 @@ impl Exporter {
             config,
             sources,
             sessions,
+            leaving: Vec::new(),
+            farewell: None,
             pairing,
             knows,
             shared: shared.clone(),
@@ -86,6 +94,7 @@ impl Exporter {
             if moment.now >= self.tell_at {
                 self.tell_at = moment.now + TELL;
                 self.let_sources_go();
+                self.let_sessions_go(moment);
                 self.tell(moment.now);
             }
             self.rest(fullest);
@@ -106,7 +115,8 @@ impl Exporter {
         self.refresh();
         let moment = self.moment();
         let until = moment.now + LAST;
-        self.sessions.iter_mut().for_each(|session| session.end(moment, until));
+        let Exporter { sessions, leaving, .. } = &mut *self;
+        sessions.iter_mut().chain(leaving).for_each(|session| session.end(moment, until));
         self.tell(moment.now);
     }
 
@@ -123,24 +133,34 @@ impl Exporter {
     }
 
     fn take_wishes(&mut self) {
-        let (config, sources) = {
-            let mut wishes = lock(&self.shared.wishes);
-            (wishes.config.take(), std::mem::take(&mut wishes.sources))
-        };
-        self.sources.extend(sources);
-        let Some(config) = config else { return };
         let moment = self.moment();
+        let config = {
+            let mut wishes = lock(&self.shared.wishes);
+            self.sources.extend(std::mem::take(&mut wishes.sources));
+            let is_last = wishes.config.as_ref().is_some_and(|config| config.collectors.is_empty()) && !self.sessions.is_empty();
+            if is_last && !self.sources.is_empty() && moment.now < *self.farewell.get_or_insert(moment.now + FAREWELL) {
+                return;
+            }
+            self.farewell = None;
+            wishes.config.take()
+        };
+        let Some(config) = config else { return };
         let mut old = std::mem::take(&mut self.sessions);
         for collector in &config.collectors {
             let same = |session: &Session| {
                 session.config == *collector && (config.domain, config.biflow) == (self.config.domain, self.config.biflow)
             };
             self.sessions.push(match old.iter().position(same) {
-                Some(place) => old.remove(place),
+                Some(place) => {
+                    let mut session = old.remove(place);
+                    session.is_due();
+                    session
+                }
                 None => Session::new(collector.clone(), config.domain, config.biflow),
             });
         }
-        old.iter_mut().for_each(|session| session.end(moment, moment.now));
+        old.iter_mut().for_each(|session| session.leave(moment, moment.now + LAST));
+        self.leaving.append(&mut old);
         self.options_at = None;
         self.pairing.set(config.collectors.iter().map(|collector| &collector.records));
         self.config = config;
@@ -189,6 +209,16 @@ impl Exporter {
         });
     }
 
+    /// Sessions that others took the place of, and that have nothing left to send: what they counted goes on in these.
+    fn let_sessions_go(&mut self, moment: Moment) {
+        for mut session in self.leaving.extract_if(.., |session| session.is_done()) {
+            session.end(moment, moment.now);
+            if let Some(heir) = self.sessions.iter_mut().find(|heir| heir.is_with(&session.config)) {
+                heir.inherit(session.stats());
+            }
+        }
+    }
+
     /// One record from each ring in turn, until all are empty or each was asked `most` times. Returns how many
     /// the fullest one gave.
     fn drain(&mut self, most: usize) -> usize {
@@ -233,7 +263,9 @@ impl Exporter {
         let oldest = self.sessions.iter().map(|session| session.waits(now)).max().unwrap_or_default();
         let of = |session: &Session| -> (std::net::SocketAddr, super::CollectorStats) {
             let CollectorConfig { address, .. } = session.config;
-            (address, session.stats())
+            let mut stats = session.stats();
+            self.leaving.iter().filter(|earlier| earlier.is_with(&session.config)).for_each(|earlier| stats.add(earlier.stats()));
+            (address, stats)
         };
         *lock(&self.shared.stats) = ExporterStats {
             taken: self.taken,

@@ -51,6 +51,8 @@ pub(super) struct Session {
     refresh_at: Option<Instant>,
     scratch: Vec<u8>,
     stats: CollectorStats,
+    /// What earlier sessions with this collector counted.
+    past: CollectorStats,
 }
 
 impl Session {
@@ -78,6 +80,7 @@ impl Session {
             refresh_at: None,
             scratch: Vec::new(),
             stats: CollectorStats::default(),
+            past: CollectorStats::default(),
             config,
         }
     }
@@ -203,8 +206,8 @@ impl Session {
         if let Way::Stream(_) = self.way {
             // A connection begins with the templates and what the options say by then; later only options go out.
             let preamble = self.messages(moment, &templates, &numbers);
-            let first = self.stats().connections == 0;
             if let Way::Stream(link) = &self.way {
+                let first = link.stats().connections == 0;
                 link.set_preamble(preamble);
                 if first {
                     return;
@@ -259,8 +262,15 @@ impl Session {
         messages
     }
 
-    /// What it got so far.
+    /// What the collector got so far.
     pub(super) fn stats(&self) -> CollectorStats {
+        let mut stats = self.own_stats();
+        stats.add(self.past.clone());
+        stats
+    }
+
+    /// What it got in this session.
+    fn own_stats(&self) -> CollectorStats {
         match &self.way {
             Way::Datagrams(datagrams) => CollectorStats { connected: datagrams.socket.is_some(), ..self.stats.clone() },
             Way::Stream(link) => {
@@ -273,6 +283,33 @@ impl Session {
                 stats.last_error = if stats.connected { own.or(stats.last_error) } else { stats.last_error.or(own) };
                 stats
             }
+        }
+    }
+
+    /// Whether it is with the same collector.
+    pub(super) fn is_with(&self, config: &CollectorConfig) -> bool {
+        let transport = |config: &CollectorConfig| std::mem::discriminant(&config.transport);
+        (self.config.address, transport(&self.config)) == (config.address, transport(config))
+    }
+
+    /// Takes over what an earlier session with the collector counted.
+    pub(super) fn inherit(&mut self, past: CollectorStats) {
+        self.past.add(past);
+    }
+
+    /// Nothing more comes: a stream has until then to take its queue, and is not waited for.
+    pub(super) fn leave(&mut self, moment: Moment, until: Instant) {
+        self.send(moment);
+        if let Way::Stream(link) = &self.way {
+            link.leave(until);
+        }
+    }
+
+    /// Whether one that leaves has done all it could.
+    pub(super) fn is_done(&self) -> bool {
+        match &self.way {
+            Way::Datagrams(_) => true,
+            Way::Stream(link) => link.is_done(),
         }
     }
 

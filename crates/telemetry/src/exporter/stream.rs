@@ -105,10 +105,20 @@ impl Link {
         stats
     }
 
-    /// Waits until the queue is empty or the time is over; what is left then is not sent.
-    pub(super) fn end(&mut self, until: Instant) {
+    /// Nothing more comes: what is queued has until then to go out. Does not wait for it.
+    pub(super) fn leave(&self, until: Instant) {
         lock(&self.shared.queue).end = Some(until);
         self.shared.wake.notify_one();
+    }
+
+    /// Whether the thread is done.
+    pub(super) fn is_done(&self) -> bool {
+        self.thread.as_ref().is_none_or(std::thread::JoinHandle::is_finished)
+    }
+
+    /// Waits until the queue is empty or the time is over; what is left then is not sent.
+    pub(super) fn end(&mut self, until: Instant) {
+        self.leave(until);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
