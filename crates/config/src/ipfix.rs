@@ -265,6 +265,7 @@ pub const ELEMENTS: &[(&str, u16, Shapes)] = &[
     ("flowEndMicroseconds", 8, ALL),
     ("flowStartNanoseconds", 8, ALL),
     ("flowEndNanoseconds", 8, ALL),
+    ("ipDiffServCodePoint", 1, IP),
     ("fragmentFlags", 1, IP),
     ("ingressVRFID", 4, ALL),
     ("dot1qVlanId", 2, ALL),

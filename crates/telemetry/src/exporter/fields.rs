@@ -57,7 +57,7 @@ impl Shape {
 }
 
 /// What can be exported: element, octets, and the shapes of flows that have it.
-const FIELDS: [(u16, u16, u8); 55] = [
+const FIELDS: [(u16, u16, u8); 56] = [
     (1, 8, ALL),
     (2, 8, ALL),
     (4, 1, IP),
@@ -107,6 +107,7 @@ const FIELDS: [(u16, u16, u8); 55] = [
     (155, 8, ALL),
     (156, 8, ALL),
     (157, 8, ALL),
+    (195, 1, IP),
     (197, 1, IP),
     (234, 4, ALL),
     (243, 2, ALL),
@@ -130,7 +131,7 @@ pub const NAMED: [(&str, &[u16]); 4] = [
 ];
 
 /// Fields that tell flows apart (RFC 7011 4.4).
-const KEYS: [u16; 24] = [4, 5, 7, 8, 10, 11, 12, 14, 27, 28, 31, 32, 56, 58, 60, 61, 70, 80, 89, 139, 234, 243, 245, 256];
+const KEYS: [u16; 25] = [4, 5, 7, 8, 10, 11, 12, 14, 27, 28, 31, 32, 56, 58, 60, 61, 70, 80, 89, 139, 195, 234, 243, 245, 256];
 
 /// Why a record set cannot be exported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -421,6 +422,7 @@ fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, 
         155 => to.extend((ntp(sums.last) & !0x7ff).to_be_bytes()),
         156 => to.extend(ntp(sums.first).to_be_bytes()),
         157 => to.extend(ntp(sums.last).to_be_bytes()),
+        195 => to.push(parts.tos >> 2),
         197 => to.push(sums.fragment),
         245 => to.extend(parts.customer_vlan.to_be_bytes()),
         234 => to.extend(record.vrf.to_be_bytes()),

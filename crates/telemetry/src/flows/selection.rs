@@ -63,7 +63,7 @@ impl Beside {
 const FACTS_ELEMENTS: [u16; 6] = [56, 71, 72, 73, 74, 80];
 
 /// What only IP flows have.
-const OF_IP: [u16; 26] = [4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 18, 25, 26, 27, 28, 29, 30, 31, 32, 52, 53, 60, 62, 63, 139, 197];
+const OF_IP: [u16; 27] = [4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 18, 25, 26, 27, 28, 29, 30, 31, 32, 52, 53, 60, 62, 63, 139, 195, 197];
 /// Octets of a frame that the short way looks at: the shortest frame of Ethernet without its checksum.
 const SHORT: usize = 60;
 /// Octets of a plain IPv6 packet with the flags of TCP.
@@ -97,7 +97,8 @@ impl Selection {
                 source_port: ones(if ip { hop || has(&[7]) } else { has(&[256]) }) as u16,
                 destination_port: ones(ip && (hop || has(&[11, 32, 139]))) as u16,
                 protocol: ones(ip && (hop || has(&[4]))) as u8,
-                tos: ones(ip && has(&[5])) as u8,
+                // The code point is the upper six bits; two packets that differ in the others are of one flow then.
+                tos: (ones(ip && has(&[5])) | ones(ip && has(&[195])) & 0xfc) as u8,
                 status: ones(has(&[89])) as u8,
                 input: ones(table || has(&[10])),
                 output: ones(hop || table && egress || has(&[14])),
@@ -498,9 +499,18 @@ mod tests {
             let (reading, addresses, _) = read(&selection(names), &secret, 9, &frame).unwrap();
             Key::join(&reading.short, &addresses).parts()
         };
+        let congested = |names: &[&str]| {
+            let mut marked = frame.clone();
+            marked[15] |= 3;
+            let (reading, addresses, _) = read(&selection(names), &secret, 9, &marked).unwrap();
+            Key::join(&reading.short, &addresses).parts().tos
+        };
         let tuple = parts(&["5-tuple"]);
         assert_eq!((tuple.tos, tuple.input, tuple.source_port, tuple.protocol, tuple.set), (0, 9, 1234, 17, 3));
         assert_eq!(parts(&["router"]).tos, 0xb8);
+        // Congestion marks are no part of the code point.
+        assert_eq!(congested(&["ipDiffServCodePoint"]), 0xb8);
+        assert_eq!(congested(&["ipDiffServCodePoint", "ipClassOfService"]), 0xbb);
         let one = parts(&["sourceIPv4Address"]);
         assert_eq!((one.source[12..].to_vec(), one.destination, one.input), (vec![192, 0, 2, 1], [0; 16], 0));
         // What it was routed by: the table by where it came in, the next hop by all of it.
