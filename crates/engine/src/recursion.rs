@@ -228,7 +228,8 @@ impl Control {
             to.ends.extend(own.ends.into_iter().map(|found| Found {
                 end: found.end,
                 weight: weight(found.weight).max(1),
-                labels: stacked(found.labels, &labels),
+                // Below those of the way there.
+                labels: labels.within(found.labels),
                 next_hop,
             }));
         }
@@ -276,18 +277,6 @@ impl Control {
         };
         Some(Place { interface, address: path.next_hop })
     }
-}
-
-/// The labels of a path below those of the way to its next hop.
-fn stacked(outer: LabelStack, inner: &LabelStack) -> LabelStack {
-    if inner.labels.is_empty() {
-        return outer;
-    }
-    if outer.labels.is_empty() {
-        return inner.clone();
-    }
-    let labels = [&outer.labels[..], &inner.labels].concat();
-    LabelStack { labels, entropy: outer.entropy || inner.entropy, ..inner.clone() }
 }
 
 /// What weights are counted in while they are shared out: divisible by every number of paths up to eight and by many more.

@@ -38,11 +38,35 @@ pub struct LabelStack {
     pub ttl: u8,
     /// Whether an entropy label is pushed below the first one (RFC 6790).
     pub entropy: bool,
+    /// How the outermost labels are pushed that are of other label switched paths, within which this one goes; all that
+    /// stands above is of the labels that are left.
+    pub outer: Vec<Layer>,
+}
+
+/// The labels of one label switched path in a stack, and how they are pushed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Layer {
+    /// How many labels it has.
+    pub depth: usize,
+    /// Where their time to live comes from.
+    pub mode: TtlMode,
+    /// Their traffic class; without it, that of the label below.
+    pub class: Option<u8>,
+    /// Whether an entropy label is pushed below its first one.
+    pub entropy: bool,
+}
+
+impl Layer {
+    /// Whether its labels are written as those of the stack below it would be.
+    fn is_like(&self, below: &LabelStack) -> bool {
+        let takes_all = self.mode == TtlMode::Uniform && self.class.is_none();
+        !below.entropy && (takes_all || (self.mode, self.class) == (below.mode, below.class))
+    }
 }
 
 impl Default for LabelStack {
     fn default() -> LabelStack {
-        LabelStack { labels: Vec::new(), mode: TtlMode::Uniform, class: None, ttl: 255, entropy: false }
+        LabelStack { labels: Vec::new(), mode: TtlMode::Uniform, class: None, ttl: 255, entropy: false, outer: Vec::new() }
     }
 }
 
@@ -51,6 +75,26 @@ impl LabelStack {
     #[must_use]
     pub fn of(labels: &[u32]) -> LabelStack {
         LabelStack { labels: labels.to_vec(), ..LabelStack::default() }
+    }
+
+    /// These labels below those of the path within which they go, each pushed as its own path says (RFC 3443 section 3).
+    #[must_use]
+    pub fn within(&self, path: LabelStack) -> LabelStack {
+        if self.labels.is_empty() || path.labels.is_empty() {
+            return if self.labels.is_empty() { path } else { self.clone() };
+        }
+        let said: usize = path.outer.iter().map(|layer| layer.depth).sum();
+        let depth = path.labels.len().saturating_sub(said);
+        let (mut labels, mut outer) = (path.labels, path.outer);
+        outer.push(Layer { depth, mode: path.mode, class: path.class, entropy: path.entropy });
+        outer.extend_from_slice(&self.outer);
+        labels.extend_from_slice(&self.labels);
+        let mut stack = LabelStack { labels, outer: Vec::new(), ..self.clone() };
+        // What makes no difference is not said, so that the same packets come of the same stack.
+        while let Some(layer) = outer.pop_if(|layer| layer.is_like(&stack)) {
+            stack.entropy = layer.entropy;
+        }
+        LabelStack { outer, ..stack }
     }
 }
 

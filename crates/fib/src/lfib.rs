@@ -148,6 +148,35 @@ impl std::fmt::Debug for Lfib {
     }
 }
 
+/// Where an entry's time to live and traffic class come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner(u8);
+
+impl Manner {
+    const UNIFORM: u8 = 1 << 7;
+    const HAS_CLASS: u8 = 1 << 3;
+    const CLASS: u8 = 7;
+
+    fn new(uniform: bool, class: Option<u8>) -> Manner {
+        let class = class.map_or(0, |class| Manner::HAS_CLASS | class & Manner::CLASS);
+        Manner(if uniform { Manner::UNIFORM | class } else { class })
+    }
+
+    /// Whether it takes the time to live of what it is pushed onto; else it begins at [`Labelled::ttl`].
+    #[inline(always)]
+    #[must_use]
+    pub fn is_uniform(self) -> bool {
+        self.0 & Manner::UNIFORM != 0
+    }
+
+    /// Its own traffic class, or that of what the stack is pushed onto.
+    #[inline(always)]
+    #[must_use]
+    pub fn class(self, below: u8) -> u8 {
+        (if self.0 & Manner::HAS_CLASS != 0 { self.0 } else { below }) & Manner::CLASS
+    }
+}
+
 /// A stack of labels over a neighbour, made ready to be written.
 #[derive(Debug)]
 #[repr(align(64))]
@@ -159,12 +188,10 @@ pub struct Labelled {
     depth: u8,
     /// The place of the entropy label, when one is pushed.
     entropy: Option<u8>,
-    /// Whether labels take the time to live of what they are pushed onto; else they begin at [`Labelled::ttl`].
-    pub uniform: bool,
+    /// How each entry is written.
+    manners: [Manner; MAX_ENTRIES],
     /// Whether the only entry is an ordinary label: what a swap of the usual kind writes.
     single: bool,
-    /// The traffic class of what is pushed onto a packet that has none of its own to give, or is not asked.
-    pub class: Option<u8>,
     /// The time to live that pushed labels begin with where they do not take it over.
     pub ttl: u8,
 }
@@ -174,26 +201,30 @@ const ENTROPY_INDICATOR: u32 = 7;
 
 impl Labelled {
     pub(crate) fn new(below: Arc<Adjacency>, stack: &LabelStack) -> Labelled {
-        let mut entries = [0; MAX_ENTRIES];
         let mut labels: Vec<u32> = stack.labels.iter().copied().take(MAX_LABELS).collect();
-        // RFC 6790 section 4.2: directly below the tunnel's label.
-        let entropy = (stack.entropy && !labels.is_empty()).then(|| {
-            labels.splice(1..1, [ENTROPY_INDICATOR, 0]);
-            2
+        let mut manners = manners_of(stack);
+        // RFC 6790 section 4.2: directly below the tunnel's label, and treated as that; of several tunnels, the outermost
+        // that wants one.
+        let entropy = first_of_tunnel(stack).filter(|first| *first < labels.len()).map(|first| {
+            let below = first + 1;
+            labels.splice(below..below, [ENTROPY_INDICATOR, 0]);
+            let manner = manners.get(first).copied().unwrap_or_default();
+            manners.splice(below..below, [manner, manner]);
+            below as u8 + 1
         });
-        entries.iter_mut().zip(&labels).for_each(|(place, label)| *place = label << 12);
         let depth = labels.len().min(MAX_ENTRIES) as u8;
-        let uniform = stack.mode == TtlMode::Uniform;
-        Labelled {
+        let mut labelled = Labelled {
             below,
-            entries,
+            entries: [0; MAX_ENTRIES],
             depth,
             entropy,
-            uniform,
+            manners: [Manner::default(); MAX_ENTRIES],
             single: depth == 1 && stack.class.is_none(),
-            class: stack.class,
             ttl: stack.ttl,
-        }
+        };
+        labelled.entries.iter_mut().zip(&labels).for_each(|(place, label)| *place = label << 12);
+        labelled.manners.iter_mut().zip(manners).for_each(|(place, manner)| *place = manner);
+        labelled
     }
 
     /// The entries, outermost first: label in place, all else 0. Never empty.
@@ -201,6 +232,12 @@ impl Labelled {
     #[must_use]
     pub fn entries(&self) -> &[u32] {
         self.entries.get(..usize::from(self.depth)).unwrap_or(&[])
+    }
+
+    /// The entries, and how each is written.
+    #[inline(always)]
+    pub fn written(&self) -> impl Iterator<Item = (u32, Manner)> {
+        self.entries().iter().copied().zip(self.manners)
     }
 
     /// Bytes that the entries take.
@@ -221,7 +258,7 @@ impl Labelled {
     #[inline(always)]
     #[must_use]
     pub fn only_push(&self) -> Option<u32> {
-        (self.single && self.uniform).then_some(self.entries[0])
+        (self.single && self.manners[0].is_uniform()).then_some(self.entries[0])
     }
 
     /// The entry that a swap writes when it is only one and all else of it comes from the label before.
@@ -229,6 +266,32 @@ impl Labelled {
     pub fn only_swap(&self) -> Option<u32> {
         self.single.then_some(self.entries[0])
     }
+}
+
+/// How each label of a stack is written: what a path does not say of its labels they have from the label below, which
+/// has it from the path that it is of.
+fn manners_of(stack: &LabelStack) -> Vec<Manner> {
+    let (mut uniform, mut class) = (stack.mode == TtlMode::Uniform, stack.class);
+    let outer: usize = stack.outer.iter().map(|layer| layer.depth).sum();
+    let mut manners = vec![Manner::new(uniform, class); stack.labels.len().saturating_sub(outer)];
+    for layer in stack.outer.iter().rev() {
+        uniform &= layer.mode == TtlMode::Uniform;
+        class = layer.class.or(class);
+        manners.splice(..0, std::iter::repeat_n(Manner::new(uniform, class), layer.depth));
+    }
+    manners
+}
+
+/// The place of the outermost label that wants an entropy label below it.
+fn first_of_tunnel(stack: &LabelStack) -> Option<usize> {
+    let mut first = 0;
+    for layer in &stack.outer {
+        if layer.entropy {
+            return Some(first);
+        }
+        first += layer.depth;
+    }
+    stack.entropy.then_some(first)
 }
 
 #[cfg(test)]
@@ -290,5 +353,53 @@ mod tests {
             }
             assert!(reader.join().unwrap());
         });
+    }
+
+    fn written(stack: &LabelStack) -> Vec<(u32, bool, u8)> {
+        let below = Arc::new(Adjacency::neighbor(1, [192, 0, 2, 1].into(), 1500, [2; 6]));
+        let labelled = Labelled::new(below, stack);
+        // A class that is none tells who takes that of the packet.
+        labelled.written().map(|(entry, manner)| (entry >> 12, manner.is_uniform(), manner.class(7))).collect()
+    }
+
+    /// RFC 3443 section 3: a path within another has its own mode; what one does not say it has from what is below.
+    #[test]
+    fn labels_of_each_path_are_written_as_that_says() {
+        use TtlMode::{Pipe, Uniform};
+        let path = |mode, class, labels: &[u32]| LabelStack { mode, class, ..LabelStack::of(labels) };
+        let inner = path(Uniform, None, &[500, 501]);
+        assert_eq!(
+            written(&inner.within(path(Pipe, Some(5), &[100, 101]))),
+            [(100, false, 5), (101, false, 5), (500, true, 7), (501, true, 7)]
+        );
+        assert_eq!(written(&path(Pipe, Some(3), &[500]).within(path(Uniform, None, &[100]))), [(100, false, 3), (500, false, 3)]);
+        assert_eq!(written(&path(Uniform, Some(3), &[500]).within(path(Pipe, None, &[100]))), [(100, false, 3), (500, true, 3)]);
+        // Three of them, however they came together.
+        let (one, two, three) = (path(Uniform, Some(1), &[1]), path(Pipe, None, &[2]), path(Uniform, Some(4), &[3, 4]));
+        let all = [(1, false, 1), (2, false, 4), (3, true, 4), (4, true, 4)];
+        assert_eq!(written(&three.within(two.within(one.clone()))), all);
+        assert_eq!(written(&three.within(two).within(one)), all);
+        // What makes no difference is one stack, and one without labels is none.
+        assert_eq!(inner.within(LabelStack::of(&[100])), LabelStack::of(&[100, 500, 501]));
+        let pipe = path(Pipe, Some(2), &[7]);
+        assert_eq!(pipe.within(path(Pipe, Some(2), &[6])), path(Pipe, Some(2), &[6, 7]));
+        assert_eq!((LabelStack::default().within(pipe.clone()), pipe.within(LabelStack::default())), (pipe.clone(), pipe));
+    }
+
+    #[test]
+    fn an_entropy_label_is_below_the_first_label_of_the_path_that_wants_it() {
+        let path = |entropy, labels: &[u32]| LabelStack { entropy, ..LabelStack::of(labels) };
+        let labels = |inner, outer| {
+            let stack = path(inner, &[500, 501]).within(path(outer, &[100, 101]));
+            written(&stack).into_iter().map(|(label, ..)| label).collect::<Vec<u32>>()
+        };
+        assert_eq!(labels(false, false), [100, 101, 500, 501]);
+        assert_eq!(labels(false, true), [100, 7, 0, 101, 500, 501]);
+        assert_eq!(labels(true, false), [100, 101, 500, 7, 0, 501]);
+        assert_eq!(labels(true, true), [100, 7, 0, 101, 500, 501]);
+        // The pair has all that it does not say itself from the label above it.
+        let outer = LabelStack { mode: TtlMode::Pipe, class: Some(6), ..path(true, &[100]) };
+        let pair = written(&path(false, &[500]).within(outer));
+        assert_eq!(pair, [(100, false, 6), (7, false, 6), (0, false, 6), (500, true, 7)]);
     }
 }

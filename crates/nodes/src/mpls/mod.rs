@@ -73,12 +73,11 @@ pub(crate) struct Fields {
 /// Writes the entries of a stack; `place` has as many bytes as they take.
 #[inline(always)]
 pub(crate) fn write_entries(place: &mut [u8], labelled: &Labelled, fields: Fields) {
-    let entries = labelled.entries();
-    let last = entries.len().saturating_sub(1);
-    let class = u32::from(labelled.class.unwrap_or(fields.class) & 7) << CLASS_SHIFT;
-    for (number, (place, &entry)) in place.as_chunks_mut::<ENTRY>().0.iter_mut().zip(entries).enumerate() {
-        let kept = labelled.uniform || (fields.swapped && number == last);
+    let last = labelled.entries().len().saturating_sub(1);
+    for (number, (place, (entry, manner))) in place.as_chunks_mut::<ENTRY>().0.iter_mut().zip(labelled.written()).enumerate() {
+        let kept = manner.is_uniform() || (fields.swapped && number == last);
         let ttl = if kept { fields.ttl } else { labelled.ttl };
+        let class = u32::from(manner.class(fields.class)) << CLASS_SHIFT;
         let bottom = if number == last && fields.bottom { BOTTOM } else { 0 };
         let word = if labelled.entropy() == Some(number) {
             // RFC 6790 section 4.2: its time to live is 0, so that nobody forwards by it.
