@@ -476,8 +476,8 @@ impl Control {
         }
         self.stale = true;
         let Some(gone) = self.interfaces.remove(name) else { return };
-        self.nexthops.remove_adjacency(gone.glean);
-        self.nexthops.remove_adjacency(gone.local);
+        self.nexthops.abandon_adjacency(gone.glean);
+        self.nexthops.abandon_adjacency(gone.local);
         self.leaving.push(gone);
     }
 

@@ -544,7 +544,8 @@ impl Control {
             self.unset_route(table, IpNet::from(place.address), RouteSource::Neighbor);
         }
         if let Some(number) = self.adjacencies.remove(&place) {
-            self.nexthops.remove_adjacency(number);
+            // Routes over it may find their way anew only after this.
+            self.nexthops.abandon_adjacency(number);
         }
     }
 

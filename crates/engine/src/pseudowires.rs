@@ -54,7 +54,7 @@ impl Control {
         self.remove_label(was.local_label);
         if let Some(live) = self.pseudowires.remove(name) {
             self.release_group(live.group);
-            self.nexthops.remove_adjacency(live.end);
+            self.nexthops.abandon_adjacency(live.end);
         }
         self.refresh(name);
         self.let_go(None, &was.via);

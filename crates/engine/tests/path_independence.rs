@@ -138,14 +138,24 @@ fn picture(router: &Router) -> String {
     // What a table occupies depends on what it held before.
     let tables: Vec<_> = summary.tables.iter().map(|table| (table.table, &table.vrf, table.family, &table.routes)).collect();
     format!(
-        "{}\n{interfaces:?}\n{neighbors:?}\n{:?}\n{} adjacencies, {} groups, {:?}\n{:?}",
+        "{}\n{interfaces:?}\n{neighbors:?}\n{:?}\n{:?}\n{} adjacencies, {} groups, {:?}\n{:?}",
         router.config().unwrap(),
         routes(router),
+        adjacencies(router),
         summary.adjacencies,
         summary.groups,
         tables,
         router.sflow().unwrap().settings
     )
+}
+
+/// Ends of paths at interfaces, without their numbers.
+fn adjacencies(router: &Router) -> Vec<String> {
+    let query = weir_api::AdjacencyQuery { interface: None, after: None, most: usize::MAX };
+    let all = router.adjacencies_where(&query).unwrap().adjacencies.into_iter().filter(|it| it.interface.is_some());
+    let mut all: Vec<_> = all.map(|it| format!("{:?} {:?} {:?} {:?}", it.kind, it.state, it.interface, it.address)).collect();
+    all.sort();
+    all
 }
 
 /// Routes with their paths, without the numbers that groups happen to have.
@@ -193,6 +203,7 @@ fn random_configurations_lead_to_each_other_and_failures_lead_back() {
         router.apply(&Config::start_of(&now)).unwrap();
         let empty = router.fib_summary().unwrap();
         assert_eq!(empty.tables[0].routes, [], "{:?}", router.routes().unwrap());
+        assert_eq!(adjacencies(&router), [] as [String; 0]);
         router.stop();
     }
 }

@@ -217,11 +217,13 @@ struct End {
     groups: BTreeSet<u32>,
     /// Stacks of labels over this neighbour: the number of the adjacency, and how many paths use it.
     stacks: HashMap<LabelStack, (u32, u32)>,
+    /// Goes with the last of these groups.
+    is_abandoned: bool,
 }
 
 impl End {
     fn new(adjacency: Adjacency) -> End {
-        End { adjacency: Arc::new(adjacency), up: true, groups: BTreeSet::new(), stacks: HashMap::new() }
+        End { adjacency: Arc::new(adjacency), up: true, groups: BTreeSet::new(), stacks: HashMap::new(), is_abandoned: false }
     }
 }
 
@@ -360,7 +362,7 @@ impl NexthopTable {
     }
 
     /// Removes an adjacency. `false`, and nothing is done, while a group has a path that ends there.
-    pub fn remove_adjacency(&mut self, number: u32) -> bool {
+    fn remove_adjacency(&mut self, number: u32) -> bool {
         if number == DROP || !self.end_mut(number).is_some_and(|end| end.groups.is_empty()) {
             return false;
         }
@@ -370,6 +372,24 @@ impl NexthopTable {
         self.free_adjacencies.push(number);
         self.snapshot = None;
         true
+    }
+
+    /// Removes an adjacency now, or when the last group is gone that has a path that ends there.
+    pub fn abandon_adjacency(&mut self, number: u32) {
+        if !self.remove_adjacency(number)
+            && let Some(end) = self.end_mut(number).filter(|_| number != DROP)
+        {
+            end.is_abandoned = true;
+        }
+    }
+
+    /// The adjacencies of these paths that nobody else knows go, if no group has a path that ends there.
+    fn remove_abandoned(&mut self, paths: &[Path]) {
+        for path in paths {
+            if self.end_mut(path.adjacency).is_some_and(|end| end.is_abandoned) {
+                self.remove_adjacency(path.adjacency);
+            }
+        }
     }
 
     /// An adjacency.
@@ -452,6 +472,7 @@ impl NexthopTable {
         if let Some(Some(kept)) = self.groups.get_mut(number as usize) {
             kept.ends = ends;
         }
+        self.remove_abandoned(before.paths());
         self.rebuild(number);
         true
     }
@@ -495,6 +516,7 @@ impl NexthopTable {
             }
             self.give_end(path);
         }
+        self.remove_abandoned(kept.group.paths());
         if let Some(entry) = self.entries.get_mut(number as usize) {
             *entry = GroupEntry::default();
         }
@@ -739,6 +761,27 @@ mod tests {
         table.release(own);
         table.release(own);
         assert!(table.group(own).is_none() && table.remove_adjacency(3));
+    }
+
+    #[test]
+    fn who_is_abandoned_goes_with_the_last_group() {
+        let mut table = table(3);
+        let labelled = Path { labels: LabelStack::of(&[100]), ..Path::to(1) };
+        let all = table.adjacencies().count();
+        let shared = table.acquire(Group::new([Path::to(1), labelled, Path::to(2)]).unwrap()).unwrap();
+        let own = table.acquire_own(group(&[1])).unwrap();
+        [1, 3, DROP].into_iter().for_each(|number| table.abandon_adjacency(number));
+        assert!(table.adjacency(1).is_some() && table.adjacency(3).is_none() && table.adjacency(DROP).is_some());
+        table.release(shared);
+        assert!(table.adjacency(1).is_some() && table.adjacency(2).is_some(), "a group is left, and nobody abandoned the other");
+        assert!(table.replace_own(own, group(&[2])));
+        assert!(table.adjacency(1).is_none());
+        assert_eq!(table.adjacencies().count(), all - 2);
+        // Whoever gets the number is another one.
+        let number = table.add_adjacency(Adjacency::neighbor(1, std::net::Ipv4Addr::new(192, 0, 2, 9).into(), 1500, [2; 6]));
+        let last = table.acquire(group(&[number])).unwrap();
+        table.release(last);
+        assert!(table.adjacency(number).is_some());
     }
 
     #[test]
