@@ -539,6 +539,40 @@ fn tls_reaches_the_right_collector_only() {
     }
 }
 
+/// A collector that wants a certificate which the router does not have gets no record, and none counts as sent.
+#[test]
+fn one_that_wants_a_certificate_gets_nothing_without() {
+    let folder = Folder(std::env::temp_dir().join(format!("weir-exporter-mutual-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(vec!["collector.example".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let roots = folder.0.join("ca.pem");
+    std::fs::write(&roots, certificate.pem()).unwrap();
+    let mut known = rustls::RootCertStore::empty();
+    known.add(certificate.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(known), provider.clone()).build().unwrap();
+    let builder = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let server = builder.with_client_cert_verifier(verifier).with_single_cert(vec![certificate.der().clone()], key).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut config = tcp(listener.local_addr().unwrap());
+    config.transport = Transport::Tls(TlsSettings { name: "collector.example".into(), roots, identity: None });
+    let (mut table, source) = table(0..400);
+    let exporter = start(vec![config], vec![source]);
+    table.flush();
+    let (stream, _) = listener.accept().unwrap();
+    let mut stream = rustls::StreamOwned::new(rustls::ServerConnection::new(Arc::new(server)).unwrap(), stream);
+    assert!(stream.read(&mut [0]).is_err());
+    wait("the error", || exporter.stats().collectors[0].1.errors > 0);
+    drop((stream, listener));
+    let told = exporter.stats().collectors[0].1.last_error.clone().unwrap();
+    assert!(told.contains("CertificateRequired") || told.contains("refused"), "{told}");
+    let stats = exporter.stop();
+    let collector = &stats.collectors[0].1;
+    assert_eq!((collector.sent.flows, collector.not_sent.flows, collector.connections), (0, 400, 0));
+}
+
 /// At the end collectors are told what was exported in all.
 #[test]
 fn the_last_word_is_the_total() {

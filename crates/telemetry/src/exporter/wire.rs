@@ -22,6 +22,8 @@ use super::TlsSettings;
 
 /// A collector that does not answer is given up after this time.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How long a collector has to say what it thinks of the router's certificate, or of there being none.
+const VERDICT: Duration = Duration::from_millis(500);
 /// How long a call may keep the thread from seeing that it has to end.
 pub(super) const SLICE: Duration = Duration::from_millis(100);
 
@@ -82,7 +84,24 @@ impl Wire {
                 Ok(_) => {}
             }
         }
-        Ok(Wire(Layer::Tls(Box::new(stream))))
+        let mut wire = Wire(Layer::Tls(Box::new(stream)));
+        wire.wait_for_verdict(is_over)?;
+        Ok(wire)
+    }
+
+    /// The router's part of TLS 1.3 is done before the collector has seen its certificate. One that refuses it says so, and most of
+    /// those that do not send a ticket: who is silent for a while is taken to be content. So no record goes to one that refuses.
+    fn wait_for_verdict(&mut self, is_over: impl Fn() -> bool) -> Result<(), Error> {
+        let until = Instant::now() + VERDICT;
+        let slice = Timespec { tv_sec: 0, tv_nsec: SLICE.as_nanos() as i64 };
+        while Instant::now() < until && !is_over() {
+            match poll(&mut [PollFd::new(&self.counted().socket, PollFlags::IN)], Some(&slice)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return self.check(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     fn counted(&self) -> &Counted {
