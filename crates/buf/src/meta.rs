@@ -109,6 +109,8 @@ pub struct Meta {
     pub flow_hash: u32,
     /// What the tap that marked the packet told it to take along when it was put aside or given to another worker.
     pub mark: u32,
+    /// The port that the packet came in by, as a member of the bond that is its interface; noted only where somebody asks.
+    pub member: u32,
     /// Number of the packet's trace record (`Flags::TRACED`).
     pub trace: u32,
     /// Offset of the Ethernet header from the first byte, for nodes behind it.

@@ -366,7 +366,9 @@ impl Control {
         self.share_out();
         self.find_tunnels();
         let looked_at = |interface: &Interface| interface.kind != Kind::Port && (interface.rx_taps | interface.tx_taps) != 0;
-        self.tables.inner_taps = self.tables.interfaces.iter().flatten().any(|entry| looked_at(&entry.interface));
+        let any = |wanted: &dyn Fn(&Interface) -> bool| self.tables.interfaces.iter().flatten().any(|entry| wanted(&entry.interface));
+        let (inner_taps, notes_members) = (any(&looked_at), any(&|interface| interface.tx_taps & SFLOW_TAP != 0));
+        (self.tables.inner_taps, self.tables.notes_members) = (inner_taps, notes_members);
         self.tables.nexthops = self.nexthops.snapshot();
         self.published.publish(Box::new(self.tables.clone()));
         let ticket = self.domain.ticket();

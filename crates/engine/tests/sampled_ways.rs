@@ -117,6 +117,50 @@ fn what_the_router_itself_sends_came_in_nowhere() {
     assert!(answered > EACH / 2 && answered < totals.packets_out, "{told:?} {totals:?}");
 }
 
+/// As who saw them come names it: by the port, also where that is a member of a bond.
+#[test]
+fn what_goes_out_came_in_by_the_member_of_a_bond() {
+    let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
+    collector.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let port = collector.local_addr().unwrap().port();
+    let member = |name: &str, source: &str| {
+        let stream = format!("{{name: a, limit: {EACH}, rate: 2000, source: {source}, destination: 198.51.100.7}}");
+        format!("{name}: {{device: {{driver: generator, streams: [{stream}]}}, mac: 02:00:00:00:00:0b}}")
+    };
+    let config = format!(
+        "
+interfaces:
+  {}
+  {}
+  BondEthernet0: {{addresses: [10.0.0.1/24]}}
+  xe2: {{device: {{driver: 'null'}}, addresses: [10.1.0.1/24], sflow: true}}
+bondethernets: {{BondEthernet0: {{mode: xor, interfaces: [xe0, xe1], mac: 02:00:00:00:00:0b}}}}
+neighbors: [{{interface: xe2, address: 10.1.0.2, mac: 02:00:00:00:01:02}}]
+routes: [{{prefix: 198.51.0.0/16, via: 10.1.0.2}}]
+sflow: {{sampling-rate: 1, polling-interval: 0, direction: tx, collectors: [{{address: 127.0.0.1, port: {port}}}]}}
+",
+        member("xe0", "10.0.0.2"),
+        member("xe1", "10.0.0.3"),
+    );
+    let (config, _) = check("weir.yaml", &config).unwrap_or_else(|findings| panic!("{findings:?}"));
+    let router = Router::start(&config, &Options::default()).unwrap();
+    let (mut told, mut buffer) = (Told::default(), vec![0; 9000]);
+    let until = Instant::now() + Duration::from_secs(20);
+    let all = |told: &Told| told.inputs.values().sum::<u64>() >= 2 * EACH;
+    while !all(&told) && Instant::now() < until {
+        if let Ok(length) = collector.recv(&mut buffer) {
+            read(&mut told, &buffer[..length]);
+        }
+    }
+    use weir_api::Router as _;
+    let interfaces = router.interfaces().unwrap().interfaces;
+    let index = |name: &str| interfaces.iter().find(|it| it.name == name).unwrap().index;
+    let of = |name: &str| told.inputs.get(&(0, index(name))).copied().unwrap_or(0);
+    assert_eq!((of("xe0"), of("xe1"), of("BondEthernet0")), (EACH, EACH, 0), "{told:?} {:?}", router.balance());
+    assert_eq!(told.hops.values().sum::<u64>(), 2 * EACH, "the bond's table says how they went on");
+    router.stop();
+}
+
 #[test]
 fn discards_are_told_and_what_is_not_told_is_counted() {
     let (told, totals, _) = run("drop-limit: 50, ");

@@ -638,7 +638,7 @@ fn copy(cache: &mut PktCache, packet: &Pkt) -> Option<Pkt> {
     twin.set_interface(packet.interface());
     twin.set_l3_offset(packet.l3_offset());
     twin.set_flags(packet.flags().without(Flags::MARKED | Flags::TRACED));
-    let (table, flow_hash) = (packet.meta().table, packet.meta().flow_hash);
-    (twin.meta_mut().table, twin.meta_mut().flow_hash) = (table, flow_hash);
+    let (from, to) = (packet.meta(), twin.meta_mut());
+    (to.table, to.flow_hash, to.member) = (from.table, from.flow_hash, from.member);
     Some(twin)
 }

@@ -28,6 +28,11 @@ pub trait World: Send + Sync + 'static {
         false
     }
 
+    /// The port that a packet came in by, where its interface is a bond of that and others; else its interface.
+    fn received_on(&self, packet: &Pkt) -> u32 {
+        packet.interface()
+    }
+
     /// Which taps look at what is dropped.
     fn drop_taps(&self) -> u32;
 

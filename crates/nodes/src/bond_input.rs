@@ -32,13 +32,16 @@ impl Node<Tables> for BondInput {
         let Some(Input::Member { bond, collects }) = member.map(|member| member.input) else {
             return Outcome::All(Verdict::drop(DropReason::InterfaceDown));
         };
-        let mut slow = false;
+        let (mut slow, index, noted) = (false, member.map_or(0, |member| member.index), cx.world.notes_members);
         each::frame(packets, |place, packet| {
             verdicts[place] = if is_slow(packet.data()) {
                 slow = true;
                 Verdict::to(LACP_INPUT)
             } else if collects {
                 packet.set_interface(bond);
+                if noted {
+                    packet.meta_mut().member = index;
+                }
                 Verdict::to(ETH_INPUT)
             } else {
                 Verdict::drop(DropReason::MemberInactive)

@@ -135,7 +135,7 @@ impl Piece {
         packet.set_aux(from.aux());
         packet.set_flags(from.flags().without(Flags::MARKED | Flags::TRACED | Flags::HASHED));
         packet.set_l3_offset(cut.l3);
-        packet.meta_mut().table = from.meta().table;
+        (packet.meta_mut().table, packet.meta_mut().member) = (from.meta().table, from.meta().member);
         let more = cut.more || at + len < cut.payload;
         finish(packet.l3_mut(), header.len(), len, cut.first_offset + (at / 8) as u16, more);
         Some(Piece(packet))

@@ -11,7 +11,7 @@ use crate::filter::Filter;
 use weir_buf::{Flags, Pkt};
 use weir_fib::{Fib4, Fib6, Lfib, Nexthops};
 use weir_graph::{DropCounters, World};
-use weir_port::interface::{Feature, Interface, Kind};
+use weir_port::interface::{Feature, Input, Interface, Kind};
 use weir_port::vxlan::VxlanTable;
 use weir_wire::{MacAddr, ipv6};
 
@@ -66,6 +66,8 @@ pub struct Tables {
     pub drop_taps: u32,
     /// Whether taps look at any interface that is no port.
     pub inner_taps: bool,
+    /// Whether it is noted by which member of a bond a packet came, for whoever samples what goes out.
+    pub notes_members: bool,
 }
 
 impl Tables {
@@ -278,6 +280,12 @@ impl World for Tables {
     #[inline(always)]
     fn has_inner_taps(&self) -> bool {
         self.inner_taps
+    }
+
+    fn received_on(&self, packet: &Pkt) -> u32 {
+        let (interface, member) = (packet.interface(), packet.meta().member);
+        let of_bond = |port: &Interface| matches!(port.input, Input::Member { bond, .. } if bond == interface);
+        if self.notes_members && self.interface(member).is_some_and(of_bond) { member } else { interface }
     }
 
     #[inline]

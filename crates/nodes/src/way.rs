@@ -166,7 +166,9 @@ impl Tables {
     /// The way of a packet that was seen only as it left.
     fn way_of_leaving(&self, input: u32, left: &Side<'_>) -> Way {
         let input = if self.is_of_tunnel(input, left) { 0 } else { input };
-        let here = self.interface(input);
+        // By a member of a bond, untagged: what happens to it is said there.
+        let taker = self.bond_or(input);
+        let here = self.interface(taker);
         let came = match here {
             Some(Interface { sub_interface: Some(sub_interface), .. }) => (Some(sub_interface.encapsulation.outer), None),
             Some(Interface { input: Input::Routed, bvi_of: None, .. }) => (Some(0), Some(0)),
@@ -176,8 +178,8 @@ impl Tables {
         Way {
             input,
             output: left.interface,
-            tags: (tagged || self.switches(input)).then(|| (came, left.outer())),
-            hop: self.hop_of_leaving(input, left),
+            tags: (tagged || self.switches(taker)).then(|| (came, left.outer())),
+            hop: self.hop_of_leaving(taker, left),
             labels: (LabelStack::default(), left.labels()),
         }
     }
@@ -201,11 +203,15 @@ impl Tables {
 
     /// The sub-interface that takes a frame of a port, or of the bond that the port belongs to; else the port.
     fn taker_of(&self, port: u32, tags: &Outer) -> u32 {
-        let parent = match self.interface(port).map(|it| it.input) {
+        self.interface(self.bond_or(port)).and_then(|it| it.sub_interfaces.as_ref()?.of(tags)).unwrap_or(port)
+    }
+
+    /// The bond that a port belongs to; else the port.
+    fn bond_or(&self, port: u32) -> u32 {
+        match self.interface(port).map(|it| it.input) {
             Some(Input::Member { bond, .. }) => bond,
             _ => port,
-        };
-        self.interface(parent).and_then(|it| it.sub_interfaces.as_ref()?.of(tags)).unwrap_or(port)
+        }
     }
 
     /// The interface whose settings route what comes in: the bond in place of its member, the routed side of a bridge

@@ -404,7 +404,7 @@ impl Recorder {
         let written = self.samples.add(packet, ticket != 0, |sample| {
             sample.interface = look.interface;
             // What an answer of this router's was before is not where it came from.
-            sample.input = if packet.flags().any(Flags::ORIGINATED) { 0 } else { packet.interface() };
+            sample.input = if packet.flags().any(Flags::ORIGINATED) { 0 } else { look.world.received_on(packet) };
             sample.rate = sampling.rate;
             sample.frame = packet.total_len() as u32;
             sample.pool = pool;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use weir_graph::DropReason;
+use weir_graph::{DropReason, World};
 use weir_nodes::Event;
 use weir_port::bond::{Bond, Layers, Spread};
 use weir_port::interface::{Input, Interface, InterfaceCounters, Kind, Output};
@@ -68,6 +68,32 @@ pub(crate) fn up(destination: &str, port: u16) -> Ends {
         source_port: port,
         ..through(destination)
     }
+}
+
+#[test]
+fn the_member_that_a_packet_came_by_is_told_while_it_is_noted() {
+    let mut router = bonded();
+    for (noted, interface, member, told) in [
+        (true, BOND, B, B),
+        (true, BOND, IDLE, IDLE),
+        // What stands there from the packet before is no member of this bond's.
+        (true, BOND, WEST, BOND),
+        (true, BOND, u32::MAX, BOND),
+        (true, WEST, B, WEST),
+        (false, BOND, B, BOND),
+    ] {
+        router.tables.notes_members = noted;
+        let mut packet = router.packet(&[0; 60]);
+        packet.set_interface(interface);
+        packet.meta_mut().member = member;
+        assert_eq!(router.tables.received_on(&packet), told, "{noted} {interface} {member}");
+    }
+    // What is known of how it came is what the bond says.
+    let frame = build::udp4(&up("10.0.2.2", 1), &[1; 20]);
+    let (out, left) = router.send_one(A, &frame);
+    let [by_member, by_bond] = [A, BOND].map(|input| router.tables.way(input, &[], Some((out, &left))));
+    assert_eq!((by_member.input, by_member.tags, by_member.hop), (A, by_bond.tags, by_bond.hop));
+    assert!(by_bond.hop.is_some());
 }
 
 /// A frame of a slow protocol.
