@@ -110,6 +110,34 @@ pub struct NextHop {
     /// The table whose longest match is the way to it; on a link when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
+    /// Why no path leads to it; absent when one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unresolved: Option<Unresolved>,
+}
+
+/// Why no path leads to a next hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unresolved {
+    /// No route covers it.
+    NoRoute,
+    /// It is an own address.
+    OwnAddress,
+    /// The way to it leads back to the route itself.
+    Loop,
+    /// The way to it goes over more routes, or branches more often, than is followed.
+    TooDeep,
+}
+
+impl std::fmt::Display for Unresolved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::NoRoute => "no route to it",
+            Self::OwnAddress => "an own address",
+            Self::Loop => "the way to it leads back here",
+            Self::TooDeep => "too many routes on the way to it",
+        })
+    }
 }
 
 /// Paths that routes share: when a link goes down the group is written once, and no route.
@@ -289,6 +317,9 @@ pub struct AdjacencyReply {
     /// The number of the table that they are looked up in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<u32>,
+    /// The name of that table; the default one has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vrf: Option<String>,
     /// Its MAC address, once known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,

@@ -80,12 +80,12 @@ pub use flow::{
 };
 pub use forwarding::{
     Adjacencies, Adjacency, AdjacencyKind, AdjacencyReply, LabelPush, Neighbor, NeighborState, Neighbors, NextHop, PathReply, PushMode,
-    Route, RouteGroup, RouteSource, Routes,
+    Route, RouteGroup, RouteSource, Routes, Unresolved,
 };
 pub use hardware::{CounterSource, Hardware, HardwareCounter, HardwarePort, RxPlacement, RxQueuePlacement};
 pub use interface::{Encapsulation, Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown};
 pub use memif::{Memif, MemifDisconnects, MemifRole, Memifs};
-pub use mpls::{LabelMode, LabelReply, MplsFib};
+pub use mpls::{LabelMeaning, LabelMode, LabelReply, LabelSource, MplsFib};
 pub use page::{AdjacencyQuery, Destinations, InterfaceQuery, NeighborKey, NeighborQuery, NotAPlace, Page, RouteKey, RouteQuery};
 pub use pseudowire::{Pseudowire, Pseudowires};
 pub use reference::reference;

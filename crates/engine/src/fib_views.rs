@@ -39,10 +39,6 @@ fn push_view(stack: &LabelStack) -> Option<weir_api::LabelPush> {
     (!stack.labels.is_empty()).then_some(push)
 }
 
-fn next_hop_view(path: &weir_config::Path) -> weir_api::NextHop {
-    weir_api::NextHop { address: path.next_hop, table: path.next_hop_table.clone() }
-}
-
 fn source_view(source: RouteSource) -> weir_api::RouteSource {
     match source {
         RouteSource::Local => weir_api::RouteSource::Local,
@@ -94,7 +90,7 @@ impl Control {
             vrf: table.name.clone(),
             prefix: route.prefix,
             source: source_view(route.source),
-            next_hops: self.recursion.next_hops(route.group).iter().map(next_hop_view).collect(),
+            next_hops: self.recursion.next_hops(route.group),
             group: Some(self.group_view(route.group)),
             paths: self.path_views(route.group),
         }
@@ -134,6 +130,7 @@ impl Control {
             interface: self.name_of(adjacency.interface).filter(|_| on_interface).map(str::to_owned),
             address: Some(adjacency.address).filter(|_| matches!(kind, AdjacencyKind::Neighbor | AdjacencyKind::Labelled)),
             table: (kind == AdjacencyKind::Lookup).then(|| self.number_of_table(adjacency.interface)),
+            vrf: self.name_of_table(adjacency.interface).filter(|_| kind == AdjacencyKind::Lookup),
             mac: adjacency.end().rewrite().map(|mac| MacAddr(mac).to_string()),
             source_mac: sends.then(|| MacAddr(adjacency.source_mac()).to_string()),
             mtu: sends.then_some(adjacency.mtu),
@@ -145,6 +142,11 @@ impl Control {
     /// The number of a table in the configuration, from its place.
     pub(crate) fn number_of_table(&self, place: u32) -> u32 {
         self.routing.get(place as usize).and_then(Option::as_ref).map_or(0, |table| table.number)
+    }
+
+    /// The name of a table, from its place; the default one has none.
+    pub(crate) fn name_of_table(&self, place: u32) -> Option<String> {
+        self.routing.get(place as usize).and_then(Option::as_ref)?.name.clone()
     }
 
     /// What becomes of packets that take a path to an adjacency.

@@ -3,7 +3,7 @@
 //! An entry leads to a group, as a route does, and waits for the publication of a new one as a route does: a worker
 //! must know the group before it meets the label.
 
-use weir_api::{LabelMode, LabelReply};
+use weir_api::{LabelMeaning, LabelMode, LabelReply, LabelSource};
 use weir_config::{LabelEntry, TtlMode};
 use weir_fib::{Adjacency, AdjacencyKind, LabelEntry as Entry, LabelStack, Payload};
 
@@ -81,7 +81,29 @@ impl Control {
     /// The entries that are asked for.
     pub(crate) fn labels_where(&self, label: Option<u32>, after: Option<u32>, most: usize) -> Vec<LabelReply> {
         let wanted = |(number, _): &(u32, Entry)| label.is_none_or(|label| label == *number) && after.is_none_or(|after| *number > after);
-        self.tables.lfib.labels().filter(wanted).take(most).map(|(label, entry)| self.label_view(label, entry)).collect()
+        let ordinary = self.tables.lfib.labels().filter(wanted).map(|(label, entry)| self.label_view(label, entry));
+        // The special ones are below all others.
+        self.special_labels()
+            .filter(|it| label.is_none_or(|label| label == it.label) && after.is_none_or(|after| it.label > after))
+            .chain(ordinary)
+            .take(most)
+            .collect()
+    }
+
+    /// Labels that workers act by without an entry, where an interface takes labels.
+    fn special_labels(&self) -> impl Iterator<Item = LabelReply> {
+        let takes_labels = self.config.interfaces.values().any(|interface| interface.mpls);
+        let all = if takes_labels { &LabelMeaning::ALL[..] } else { &[] };
+        all.iter().map(|&(label, meaning)| LabelReply {
+            label,
+            source: LabelSource::Special,
+            meaning: Some(meaning),
+            ttl_mode: LabelMode::Uniform,
+            lookup: None,
+            vrf: None,
+            group: None,
+            paths: Vec::new(),
+        })
     }
 
     fn label_view(&self, label: u32, entry: Entry) -> LabelReply {
@@ -89,12 +111,17 @@ impl Control {
         let (ends, buckets) = (self.nexthops.ends(entry.group()), self.nexthops.buckets(entry.group()));
         let share = |end: u32| buckets.iter().filter(|&&bucket| bucket == end).count() as u32;
         let end = |path: &weir_fib::Path| self.nexthops.adjacency(path.adjacency).filter(|end| end.kind == AdjacencyKind::Lookup);
-        let lookup = paths.iter().find_map(end).map(|end| self.number_of_table(end.interface));
+        let table = paths.iter().find_map(end).map(|end| end.interface);
+        let comes_out =
+            |path: &weir_fib::Path| self.nexthops.adjacency(path.adjacency).is_some_and(|end| end.kind == AdjacencyKind::Pseudowire);
         let leaves = paths.iter().zip(ends).filter(|(path, _)| end(path).is_none());
         LabelReply {
             label,
+            source: if paths.iter().any(comes_out) { LabelSource::Pseudowire } else { LabelSource::Static },
+            meaning: None,
             ttl_mode: if entry.is_pipe() { LabelMode::Pipe } else { LabelMode::Uniform },
-            lookup,
+            lookup: table.map(|table| self.number_of_table(table)),
+            vrf: table.and_then(|table| self.name_of_table(table)),
             group: Some(self.group_view(entry.group())),
             paths: leaves.map(|(path, &end)| self.path_view(path, end, share(end))).collect(),
         }

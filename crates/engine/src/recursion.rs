@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use weir_api::{NextHop, Unresolved};
 use weir_config::Via;
 use weir_fib::{AdjacencyKind, DROP, Group, LabelStack, MAX_BUCKETS, MAX_LABELS, Path};
 
@@ -42,6 +43,8 @@ struct List {
     holds: Vec<Place>,
     /// What was asked for: table and address.
     asked: BTreeSet<(u32, IpAddr)>,
+    /// Why its paths lead nowhere, of those that do; as many as it has paths.
+    unresolved: Vec<Option<Unresolved>>,
 }
 
 /// All lists with next hops to resolve, by the numbers of their groups.
@@ -65,9 +68,16 @@ impl Recursion {
         self.dirty.extend(self.watched.range(inside).map(|(.., group)| *group));
     }
 
-    /// The next hops of a group as they were configured, if any of them is resolved.
-    pub(crate) fn next_hops(&self, group: u32) -> &[weir_config::Path] {
-        self.lists.get(&group).map_or(&[], |list| list.via.paths())
+    /// The next hops of a group as they were configured, if any of them is to be resolved.
+    pub(crate) fn next_hops(&self, group: u32) -> Vec<NextHop> {
+        let Some(list) = self.lists.get(&group) else { return Vec::new() };
+        let unresolved = list.unresolved.iter().copied().chain(std::iter::repeat(None));
+        let view = |(path, unresolved): (&weir_config::Path, _)| NextHop {
+            address: path.next_hop,
+            table: path.next_hop_table.clone(),
+            unresolved,
+        };
+        list.via.paths().iter().zip(unresolved).map(view).collect()
     }
 
     fn watch(&mut self, group: u32, asked: BTreeSet<(u32, IpAddr)>) {
@@ -86,6 +96,8 @@ struct Resolved {
     asked: BTreeSet<(u32, IpAddr)>,
     /// Next hops that were looked up.
     steps: usize,
+    /// Why the last next hop that leads nowhere does not lead anywhere.
+    unresolved: Option<Unresolved>,
 }
 
 /// A way that was found.
@@ -122,7 +134,7 @@ impl Control {
         let nothing = Group::new([Path::to(DROP)]).map_err(|error| error.to_string())?;
         let number = self.nexthops.acquire_own(nothing).map_err(|error| error.to_string())?;
         self.recursion.numbers.insert(key, number);
-        let list = List { table, via: via.clone(), holds: Vec::new(), asked: BTreeSet::new() };
+        let list = List { table, via: via.clone(), holds: Vec::new(), asked: BTreeSet::new(), unresolved: Vec::new() };
         self.recursion.lists.insert(number, list);
         self.resolve(number);
         Ok(number)
@@ -158,7 +170,7 @@ impl Control {
         let Some(list) = self.recursion.lists.get(&number) else { return };
         let mut resolved = Resolved::default();
         let (table, via) = (list.table, list.via.clone());
-        self.resolve_list(table, &via, &mut vec![number], &mut resolved);
+        let unresolved = self.resolve_list(table, &via, &mut vec![number], &mut resolved);
         let places: Vec<Place> =
             resolved.ends.iter().filter_map(|found| if let End::Neighbor(place) = found.end { Some(place) } else { None }).collect();
         self.recursion.watch(number, resolved.asked);
@@ -170,6 +182,7 @@ impl Control {
         self.nexthops.replace_own(number, group);
         self.ipfix.knows.set_next_hops(number, self.next_hops_of(number, &ways));
         let Some(list) = self.recursion.lists.get_mut(&number) else { return };
+        list.unresolved = unresolved;
         let before = std::mem::replace(&mut list.holds, places);
         let mut deeds: Vec<Deed> = Vec::new();
         before.into_iter().for_each(|place| self.neighbors.let_go(place, &mut deeds));
@@ -210,8 +223,9 @@ impl Control {
         group.or_else(|_| Group::new([Path::to(DROP)])).unwrap_or_else(|_| Group::nowhere())
     }
 
-    /// Adds what a list of paths in a table resolves to.
-    fn resolve_list(&self, table: u32, via: &Via, way: &mut Vec<u32>, to: &mut Resolved) {
+    /// Adds what a list of paths in a table resolves to; says for each path why it leads nowhere, if it does.
+    fn resolve_list(&self, table: u32, via: &Via, way: &mut Vec<u32>, to: &mut Resolved) -> Vec<Option<Unresolved>> {
+        let mut unresolved = Vec::new();
         for path in via.paths() {
             let mut own = Resolved { steps: to.steps, ..Resolved::default() };
             match &path.next_hop_table {
@@ -220,6 +234,9 @@ impl Control {
             }
             to.asked.append(&mut own.asked);
             to.steps = own.steps;
+            let why = own.ends.is_empty().then(|| own.unresolved.unwrap_or(Unresolved::NoRoute));
+            to.unresolved = why.or(to.unresolved);
+            unresolved.push(why);
             let labels = crate::labels::pushed(path);
             // All that a path resolves to shares its weight.
             let all: u64 = own.ends.iter().map(|found| found.weight).sum();
@@ -233,6 +250,7 @@ impl Control {
                 next_hop,
             }));
         }
+        unresolved
     }
 
     /// Adds what one next hop resolves to in a table.
@@ -240,20 +258,22 @@ impl Control {
         let Some(table) = self.place_of_vrf(Some(table).filter(|name| *name != weir_config::DEFAULT_TABLE)) else { return };
         to.steps += 1;
         if to.steps > MOST_STEPS || to.ends.len() > MOST_ENDS {
+            to.unresolved = Some(Unresolved::TooDeep);
             return;
         }
         to.asked.insert((table, address));
         let Some(routes) = self.routing.get(table as usize).and_then(Option::as_ref) else { return };
         let Some(found) = routes.longest_match(address) else { return };
         match found.source {
-            RouteSource::Local => {}
+            RouteSource::Local => to.unresolved = Some(Unresolved::OwnAddress),
             RouteSource::Connected | RouteSource::Neighbor => {
                 let end = self.nexthops.group(found.group).and_then(|group| self.nexthops.adjacency(group.paths().first()?.adjacency));
                 let interface = end.filter(|end| end.kind != AdjacencyKind::Local).map(|end| end.interface);
                 let end = |interface| Found::of(End::Neighbor(Place { interface, address }), 1, LabelStack::default());
                 to.ends.extend(interface.map(end));
             }
-            RouteSource::Static if way.len() > DEEPEST || way.contains(&found.group) => {}
+            RouteSource::Static if way.contains(&found.group) => to.unresolved = Some(Unresolved::Loop),
+            RouteSource::Static if way.len() > DEEPEST => to.unresolved = Some(Unresolved::TooDeep),
             RouteSource::Static => match self.recursion.lists.get(&found.group) {
                 Some(list) => {
                     way.push(found.group);

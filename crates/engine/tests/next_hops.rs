@@ -1,6 +1,6 @@
 //! Next hops that are looked up, and groups: what routes share, what is written when something below changes.
 
-use weir_api::{Adjacency, Route, Router as _};
+use weir_api::{Adjacency, LabelSource, Route, Router as _, Unresolved};
 use weir_config::check;
 use weir_engine::{Options, Router};
 
@@ -102,6 +102,16 @@ fn next_hops_of_all_sorts_are_resolved() {
         assert_eq!(leads(&router, prefix), hops(expected), "{prefix}");
     }
     assert!(route(&router, "10.5.0.0/16").paths.iter().all(|path| path.adjacency == Adjacency::Drop));
+    for (prefix, why) in [
+        ("10.1.0.0/16", &[None][..]),
+        ("10.5.0.0/16", &[Some(Unresolved::Loop)]),
+        ("10.6.0.0/16", &[Some(Unresolved::Loop), None]),
+        ("10.7.0.0/16", &[None]),
+        ("10.8.0.0/16", &[Some(Unresolved::NoRoute)]),
+    ] {
+        let told: Vec<_> = route(&router, prefix).next_hops.iter().map(|hop| hop.unresolved).collect();
+        assert_eq!(told, why, "{prefix}");
+    }
     router.stop();
 }
 
@@ -144,7 +154,39 @@ fn where_a_label_is_looked_up_is_told() {
     )
     .unwrap();
     let all = router.adjacencies_where(&weir_api::AdjacencyQuery { interface: None, after: None, most: 100 }).unwrap().adjacencies;
-    let tables: Vec<_> = all.iter().filter(|it| it.kind == weir_api::AdjacencyKind::Lookup).map(|it| (it.table, &it.interface)).collect();
-    assert_eq!(tables, [(Some(10), &None)]);
-    assert!(all.iter().all(|it| it.kind == weir_api::AdjacencyKind::Lookup || it.table.is_none()));
+    let lookups = all.iter().filter(|it| it.kind == weir_api::AdjacencyKind::Lookup);
+    let tables: Vec<_> = lookups.map(|it| (it.table, it.vrf.as_deref(), &it.interface)).collect();
+    assert_eq!(tables, [(Some(10), Some("red"), &None)]);
+    assert!(all.iter().all(|it| it.kind == weir_api::AdjacencyKind::Lookup || (it.table.is_none() && it.vrf.is_none())));
+    let labels = router.mpls_fib(None, None, 100).unwrap().labels;
+    let told: Vec<_> = labels.iter().map(|it| (it.label, it.source, it.lookup, it.vrf.as_deref())).collect();
+    assert_eq!(told, [(100, LabelSource::Static, Some(10), Some("red"))], "no interface takes labels");
+    router.stop();
+}
+
+/// Labels that are acted by without an entry of the configuration are among those that are told, page by page.
+#[test]
+fn special_labels_are_told_where_labels_are_taken() {
+    let text = "interfaces:
+  e0: { device: { driver: 'null' }, addresses: [ 192.0.2.1/24 ], mpls: true }
+mpls:
+  labels:
+    - { label: 100, lookup: default }
+    - { label: 101, via: [ { next-hop: 192.0.2.9, labels: [ 200 ] } ] }
+";
+    let router = Router::start(&check("test", text).unwrap_or_else(|errors| panic!("{}", errors[0])).0, &Options::default()).unwrap();
+    let numbers = |label, after, most| {
+        let labels = router.mpls_fib(label, after, most).unwrap().labels;
+        labels.iter().map(|it| it.label).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(None, None, 100), [0, 1, 2, 7, 100, 101]);
+    assert_eq!(
+        (numbers(None, None, 2), numbers(None, Some(1), 3), numbers(None, Some(7), 9)),
+        (vec![0, 1], vec![2, 7, 100], vec![100, 101])
+    );
+    assert_eq!((numbers(Some(2), None, 9), numbers(Some(3), None, 9), numbers(Some(2), Some(2), 9)), (vec![2], vec![], vec![]));
+    let entry = |label| router.mpls_fib(Some(label), None, 1).unwrap().labels.remove(0);
+    assert_eq!((entry(1).source, entry(100).source), (LabelSource::Special, LabelSource::Static));
+    assert_eq!(entry(101).paths[0].labels, [200]);
+    router.stop();
 }

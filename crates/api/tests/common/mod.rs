@@ -227,8 +227,16 @@ impl Router for TestRouter {
     }
 
     fn mpls_fib(&self, label: Option<u32>, after: Option<u32>, most: usize) -> Result<MplsFib, ApiError> {
-        let entry =
-            |number: u32| LabelReply { label: number, ttl_mode: LabelMode::Pipe, lookup: Some(number % 2), group: None, paths: vec![] };
+        let entry = |number: u32| LabelReply {
+            label: number,
+            source: LabelSource::Static,
+            meaning: None,
+            ttl_mode: LabelMode::Pipe,
+            lookup: Some(number % 2),
+            vrf: (number % 2 > 0).then(|| "blue".to_owned()),
+            group: None,
+            paths: vec![],
+        };
         let wanted = |number: &u32| label.is_none_or(|label| label == *number) && after.is_none_or(|after| *number > after);
         Ok(MplsFib { labels: (16..20).filter(wanted).take(most).map(entry).collect() })
     }
@@ -331,6 +339,7 @@ impl Router for TestRouter {
             interface: interface.map(str::to_owned),
             address: interface.and_then(|_| "192.0.2.9".parse().ok()),
             table: None,
+            vrf: None,
             mac: interface.map(|_| "02:00:00:00:00:09".to_owned()),
             source_mac: interface.map(|_| "02:00:00:00:00:01".to_owned()),
             mtu: interface.map(|_| 1500),

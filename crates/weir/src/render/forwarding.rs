@@ -2,11 +2,14 @@
 
 use std::fmt::Write;
 use weir_api::{
-    Adjacencies, Adjacency, FibSummary, LabelReply, MplsFib, NeighborState, Neighbors, PathReply, Pseudowires, PushMode, Route, RouteGroup,
-    Routes, UpDown,
+    Adjacencies, Adjacency, FibSummary, LabelReply, MplsFib, NeighborState, Neighbors, NextHop, PathReply, Pseudowires, PushMode, Route,
+    RouteGroup, Routes, UpDown,
 };
 
 use super::{Cell, Column, Screen, Style, Table, units};
+
+#[cfg(test)]
+mod tests;
 
 /// `show neighbors`: a line a neighbour, and how many there was no room for.
 pub(crate) fn neighbors(reply: &Neighbors, screen: &Screen) -> String {
@@ -59,7 +62,11 @@ pub(crate) fn routes(reply: &Routes, screen: &Screen) -> String {
         }
         for (place, path) in route.paths.iter().enumerate() {
             let own = if place == 0 { own.to_vec() } else { vec![Cell::default(); own.len()] };
-            table.row(own.into_iter().chain(path_cells(path)).collect::<Vec<_>>());
+            let mut cells = path_cells(path);
+            if let Some(why) = unresolved(&route.next_hops, path) {
+                cells[3] = Cell::styled(format!("{}: {why}", path.adjacency), Style::Warning);
+            }
+            table.row(own.into_iter().chain(cells).collect::<Vec<_>>());
         }
     }
     table.draw(screen)
@@ -72,17 +79,20 @@ pub(crate) fn mpls_fib(reply: &MplsFib, screen: &Screen) -> String {
     }
     let mut table = Table::new([
         Column::number("Label"),
+        Column::text("Source").spare(2),
         Column::text("Mode").spare(1),
-        Column::number("Group").spare(3),
+        Column::number("Group").spare(4),
         Column::text("Next hop"),
         Column::long("Interface"),
-        Column::number("Weight").spare(2),
+        Column::number("Weight").spare(3),
         Column::text("Adjacency"),
     ]);
     for entry in &reply.labels {
-        let own = [Cell::from(entry.label), entry.ttl_mode.into(), Cell::maybe(entry.group.as_ref().map(|group| group.number))];
-        if let Some(looked_up) = entry.lookup {
-            let end = [format!("lookup in table {looked_up}").into(), "-".into(), Cell::default(), Cell::default()];
+        let group = Cell::maybe(entry.group.as_ref().map(|group| group.number));
+        let own = [Cell::from(entry.label), entry.source.into(), entry.ttl_mode.into(), group];
+        let deed = entry.lookup.map(|number| format!("lookup in {}", table_name(number, entry.vrf.as_deref())));
+        if let Some(deed) = deed.or(entry.meaning.map(|meaning| meaning.to_string())) {
+            let end = [deed.into(), "-".into(), Cell::default(), Cell::default()];
             table.row(own.iter().cloned().chain(end).collect::<Vec<_>>());
         }
         for (place, path) in entry.paths.iter().enumerate() {
@@ -182,15 +192,33 @@ pub(crate) fn chain(reply: &Routes, _: &Screen) -> String {
 }
 
 fn route_chain(route: &Route) -> String {
-    let table = route.vrf.as_ref().map_or_else(|| format!("table {}", route.table), |vrf| format!("table {} ({vrf})", route.table));
-    let mut text = format!("{}, {table}, {}\n", route.prefix, route.source);
-    // Writing to a text does not fail.
-    for next_hop in &route.next_hops {
-        let table = next_hop.table.as_ref().map(|table| format!(", by table {table}")).unwrap_or_default();
-        let _ = writeln!(text, "  next hop {}{table}", next_hop.address);
-    }
-    group_chain(&mut text, route.group.as_ref(), &route.paths, ("route", "routes"));
+    let mut text = format!("{}, {}, {}\n", route.prefix, table_name(route.table, route.vrf.as_deref()), route.source);
+    next_hop_lines(&mut text, &route.next_hops);
+    group_chain(&mut text, route.group.as_ref(), (&route.paths, &route.next_hops), ("route", "routes"));
     text
+}
+
+/// A table by its number, and its name if it has one.
+fn table_name(number: u32, vrf: Option<&str>) -> String {
+    vrf.map_or_else(|| format!("table {number}"), |vrf| format!("table {number} ({vrf})"))
+}
+
+/// Next hops before they are resolved, and why one is not.
+fn next_hop_lines(text: &mut String, next_hops: &[NextHop]) {
+    for next_hop in next_hops {
+        let table = next_hop.table.as_ref().map(|table| format!(", by table {table}")).unwrap_or_default();
+        let why = next_hop.unresolved.map(|why| format!(": unresolved, {why}")).unwrap_or_default();
+        // Writing to a text does not fail.
+        let _ = writeln!(text, "  next hop {}{table}{why}", next_hop.address);
+    }
+}
+
+/// Why packets are dropped that take a path, if that is because no next hop is resolved: the only path is none.
+fn unresolved(next_hops: &[NextHop], path: &PathReply) -> Option<String> {
+    let nowhere = path.adjacency == Adjacency::Drop && !next_hops.is_empty() && next_hops.iter().all(|it| it.unresolved.is_some());
+    let addresses: Vec<String> = next_hops.iter().map(|it| it.address.to_string()).collect();
+    let noun = if addresses.len() == 1 { "next hop" } else { "next hops" };
+    nowhere.then(|| format!("unresolved {noun} {}", addresses.join(", ")))
 }
 
 /// `show mpls fib LABEL`: the label down to the wire, a line a link of the chain.
@@ -199,16 +227,23 @@ pub(crate) fn label_chain(reply: &MplsFib, _: &Screen) -> String {
         return "no labels\n".to_owned();
     }
     let chain = |entry: &LabelReply| {
-        let lookup = entry.lookup.map(|table| format!(", lookup in table {table}")).unwrap_or_default();
-        let mut text = format!("label {}, {}{lookup}\n", entry.label, entry.ttl_mode);
-        group_chain(&mut text, entry.group.as_ref(), &entry.paths, ("entry", "entries"));
+        if let Some(meaning) = entry.meaning {
+            return format!("label {}, {meaning}, {}\n  {}\n", entry.label, entry.source, meaning.deed());
+        }
+        let mut text = format!("label {}, {}, {}\n", entry.label, entry.source, entry.ttl_mode);
+        if let Some(number) = entry.lookup {
+            // Writing to a text does not fail.
+            let _ = writeln!(text, "  pop, then lookup in {}", table_name(number, entry.vrf.as_deref()));
+            return text;
+        }
+        group_chain(&mut text, entry.group.as_ref(), (&entry.paths, &[]), ("entry", "entries"));
         text
     };
     reply.labels.iter().map(chain).collect()
 }
 
 /// Group, paths, adjacencies; `users` is one and several of what leads over the group.
-fn group_chain(text: &mut String, group: Option<&RouteGroup>, paths: &[PathReply], users: (&str, &str)) {
+fn group_chain(text: &mut String, group: Option<&RouteGroup>, (paths, next_hops): (&[PathReply], &[NextHop]), users: (&str, &str)) {
     // Writing to a text does not fail.
     if let Some(group) = group {
         let (buckets, users) =
@@ -225,7 +260,8 @@ fn group_chain(text: &mut String, group: Option<&RouteGroup>, paths: &[PathReply
         let _ = writeln!(text, "    path {via}{on}{labels}, weight {}: {buckets}", path.weight);
         let mac = path.mac.as_ref().map(|mac| format!(", to {mac}")).unwrap_or_default();
         let mtu = path.mtu.map(|mtu| format!(", mtu {mtu}")).unwrap_or_default();
-        let _ = writeln!(text, "      adjacency {}: {}{mac}{mtu}", path.adjacency_number, path.adjacency);
+        let why = unresolved(next_hops, path).map(|why| format!(", {why}")).unwrap_or_default();
+        let _ = writeln!(text, "      adjacency {}: {}{mac}{mtu}{why}", path.adjacency_number, path.adjacency);
     }
 }
 
@@ -248,7 +284,7 @@ pub(crate) fn adjacencies(reply: &Adjacencies, screen: &Screen) -> String {
         let labels = stack(&it.labels);
         let end = match (it.address, it.table) {
             (Some(address), _) => address.to_string(),
-            (None, Some(table)) => format!("table {table}"),
+            (None, Some(table)) => table_name(table, it.vrf.as_deref()),
             (None, None) => "-".to_owned(),
         };
         table.row([

@@ -4,7 +4,7 @@ use weir_api::*;
 
 use super::*;
 
-const PIPE: Screen = Screen { width: None, colour: false };
+pub(super) const PIPE: Screen = Screen { width: None, colour: false };
 
 fn terminal(width: usize) -> Screen {
     Screen { width: Some(width), colour: false }
@@ -505,7 +505,7 @@ fn routes_show_each_path() {
         vrf: None,
         prefix: prefix.parse().unwrap(),
         source,
-        next_hops: vec![NextHop { address: "10.9.9.9".parse().unwrap(), table: Some("default".to_owned()) }],
+        next_hops: vec![NextHop { address: "10.9.9.9".parse().unwrap(), table: Some("default".to_owned()), unresolved: None }],
         group: group.clone(),
         paths,
     };
@@ -694,55 +694,4 @@ Interface  Link  RX packets/s  RX bit/s  TX packets/s  TX bit/s  Drops/s
 wan        up             812    9.88 G        1.00 k         0        1
 ";
     assert_eq!(interfaces(&[rate], &PIPE), expected);
-}
-
-#[test]
-fn a_label_is_shown_down_to_the_wire() {
-    let reply = weir_api::MplsFib {
-        labels: vec![weir_api::LabelReply {
-            label: 100,
-            ttl_mode: weir_api::LabelMode::Uniform,
-            lookup: None,
-            group: Some(weir_api::RouteGroup { number: 7, routes: 2, buckets: 1, resilient: false }),
-            paths: vec![weir_api::PathReply {
-                next_hop: Some("10.0.0.2".parse().unwrap()),
-                interface: Some("xe0".to_owned()),
-                weight: 1,
-                buckets: 1,
-                adjacency_number: 9,
-                adjacency: weir_api::Adjacency::Complete,
-                mac: Some("02:00:00:00:00:02".to_owned()),
-                mtu: Some(1500),
-                labels: vec![200],
-                push: None,
-            }],
-        }],
-    };
-    let text = super::forwarding::label_chain(&reply, &PIPE);
-    assert_eq!(
-        text,
-        "label 100, uniform\n  group 7: 1 path in 1 bucket, for 2 entries\n    path via 10.0.0.2 on xe0 label 200, weight 1: 1 bucket\n      adjacency 9: complete, to 02:00:00:00:00:02, mtu 1500\n"
-    );
-    let none = weir_api::MplsFib { labels: vec![] };
-    assert_eq!(super::forwarding::label_chain(&none, &PIPE), "no labels\n");
-}
-
-#[test]
-fn where_adjacencies_lead_is_shown() {
-    let of = |text: &str| serde_json::from_str::<weir_api::AdjacencyReply>(text).unwrap();
-    let adjacencies = vec![
-        of(
-            r#"{"number": 9, "kind": "labelled", "state": "complete", "interface": "xe0", "address": "10.0.0.2", "mac": "02:00:00:00:00:02",
-            "mtu": 1496, "labels": [300], "groups": 2}"#,
-        ),
-        of(r#"{"number": 12, "kind": "lookup", "state": "local", "table": 10, "groups": 1}"#),
-        of(r#"{"number": 13, "kind": "pseudowire", "state": "local", "interface": "pw0", "groups": 1}"#),
-    ];
-    let expected = "\
-Number  Kind        Address             Interface  MAC                 MTU  Groups  State
-     9  labelled    10.0.0.2 label 300  xe0        02:00:00:00:00:02  1496       2  complete
-    12  lookup      table 10            -          -                             1  local
-    13  pseudowire  -                   pw0        -                             1  local
-";
-    assert_eq!(super::forwarding::adjacencies(&weir_api::Adjacencies { adjacencies }, &PIPE), expected);
 }
