@@ -209,6 +209,19 @@ InterfaceKind: TypeAlias = Literal[
 """The kinds of interfaces."""
 
 
+LabelMeaning: TypeAlias = Literal[
+    # Taken off. The label below it is next; IPv4 is, in the table of the interface it came in by.
+    "ipv4-explicit-null",
+    # The label below it is next, and the alert goes on with the packet.
+    "router-alert",
+    # As the one for IPv4, for IPv6.
+    "ipv6-explicit-null",
+    # Taken off with the entropy label below it.
+    "entropy-label-indicator",
+]
+"""What a label stands for that has a meaning of its own."""
+
+
 LabelMode: TypeAlias = Literal[
     # Carried over to what is under it.
     "uniform",
@@ -216,6 +229,17 @@ LabelMode: TypeAlias = Literal[
     "pipe",
 ]
 """What becomes of time to live and class where a label is taken off (RFC 3443)."""
+
+
+LabelSource: TypeAlias = Literal[
+    # The configuration.
+    "static",
+    # A pseudowire, for what its far end sends.
+    "pseudowire",
+    # Built in: the label has a meaning of its own (RFC 3032, RFC 6790).
+    "special",
+]
+"""Where the entry of a label comes from."""
 
 
 LockReason: TypeAlias = Literal[
@@ -336,6 +360,19 @@ Topic: TypeAlias = Literal[
     "link",
 ]
 """What events can be about."""
+
+
+Unresolved: TypeAlias = Literal[
+    # No route covers it.
+    "no-route",
+    # It is an own address.
+    "own-address",
+    # The way to it leads back to the route itself.
+    "loop",
+    # The way to it goes over more routes, or branches more often, than is followed.
+    "too-deep",
+]
+"""Why no path leads to a next hop."""
 
 
 UpDown: TypeAlias = Literal[
@@ -463,6 +500,9 @@ class AdjacencyReply:
 
     table: int | None = None
     """The number of the table that they are looked up in."""
+
+    vrf: str | None = None
+    """The name of that table; the default one has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1596,6 +1636,15 @@ class LabelReply:
     lookup: int | None = None
     """The table (VRF) that looks packets up once it is off; 0 = the default one."""
 
+    meaning: LabelMeaning | None = None
+    """What the label stands for, where that is its own meaning."""
+
+    source: LabelSource = 'static'
+    """Where the entry comes from."""
+
+    vrf: str | None = None
+    """The name of that table; the default one has none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LacpEnd:
@@ -1846,6 +1895,9 @@ class NextHop:
 
     table: str | None = None
     """The table whose longest match is the way to it; on a link when absent."""
+
+    unresolved: Unresolved | None = None
+    """Why no path leads to it; absent when one does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

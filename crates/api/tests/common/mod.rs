@@ -233,7 +233,7 @@ impl Router for TestRouter {
             meaning: None,
             ttl_mode: LabelMode::Pipe,
             lookup: Some(number % 2),
-            vrf: (number % 2 > 0).then(|| "blue".to_owned()),
+            vrf: (!number.is_multiple_of(2)).then(|| "blue".to_owned()),
             group: None,
             paths: vec![],
         };
