@@ -117,7 +117,9 @@ fn varied() -> Vec<(String, Config)> {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         match check(&name, &std::fs::read_to_string(path).unwrap()) {
             Ok((config, warnings)) => {
-                assert!(warnings.is_empty(), "{}", warnings[0]);
+                // Next hops in a circle are among what is to be planned.
+                let unexpected = warnings.iter().find(|it| !it.message.contains("its own route"));
+                assert!(unexpected.is_none(), "{}", unexpected.unwrap());
                 (name, config)
             }
             Err(errors) => panic!("{}", errors[0]),

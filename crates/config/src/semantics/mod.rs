@@ -22,6 +22,7 @@ mod ipfix;
 mod links;
 mod named;
 mod pseudowires;
+mod recursion;
 mod routing;
 mod sflow;
 mod sub_interfaces;

@@ -38,6 +38,7 @@ impl Rules<'_, '_> {
         let ground_known = !broken("interfaces") && !broken("loopbacks") && !broken("interfaces.*.sub-interfaces");
         let ground = Ground { subnets, own, known: ground_known };
         self.routes(&ground);
+        self.circles(&ground);
         self.labels(&ground);
         self.pseudowires(&ground);
         self.neighbors(&ground);
@@ -496,4 +497,10 @@ pub(super) struct Ground<'a> {
     own: HashMap<Place<'a>, &'a str>,
     /// All addresses of the file could be read.
     known: bool,
+}
+
+impl Ground<'_> {
+    pub(super) fn is_known(&self) -> bool {
+        self.known
+    }
 }
