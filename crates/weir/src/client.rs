@@ -9,10 +9,10 @@ use weir_api::{Clear, Client, Family, Routes, Trace, TraceRequest};
 
 use crate::cli::{
     ClearWhat, FlowAspect, FlowBy, FlowTopArgs, InterfaceAspect, RouteAspect, SflowPart, Show, ShowArgs, ShowIp, ShowMpls, ShowRouteArgs,
-    ShowVxlan, TraceAddArgs, TraceCommand, TraceShowArgs, Where,
+    ShowSflowArgs, ShowVxlan, TraceAddArgs, TraceCommand, TraceShowArgs, Where,
 };
 use crate::commands::{events, monitor};
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use crate::render::{self, Screen};
 
 /// Where the output of a `show` goes, and in which form.
@@ -92,7 +92,7 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
         Show::Acl(what) => output.put(&client.acls(what.acl.as_deref(), what.interface.as_deref())?, render::acl::acls),
         Show::Mpls(ShowMpls::Fib(what)) => show_labels(client, what.label, output),
         Show::Buffers => output.put(&client.buffers()?, render::hardware::buffers),
-        Show::Sflow(what) => show_sflow(client, what.part, output),
+        Show::Sflow(what) => show_sflow(client, what, output),
         Show::Flow(what) => show_flow(client, what.aspect.as_ref(), output),
         Show::Trace(what) => show_trace(client, what, output),
         Show::Pcap => output.put(&client.captures()?, render::pcap::captures),
@@ -105,9 +105,21 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
     }
 }
 
-fn show_sflow(client: &Client, part: Option<SflowPart>, output: &mut Output<'_>) -> Result<(), Failure> {
-    let reply = client.sflow()?;
-    match part {
+fn show_sflow(client: &Client, what: &ShowSflowArgs, output: &mut Output<'_>) -> Result<(), Failure> {
+    let mut reply = client.sflow()?;
+    if let Some(name) = &what.interface {
+        if what.part == Some(SflowPart::Collector) {
+            return Err(Failure::Coded(USAGE, "collectors have no part of an interface; leave its name out".to_owned()));
+        }
+        // One that is not there is told as such; one that is not sampled has nothing to show.
+        client.interfaces(Some(name))?;
+        reply.interfaces.retain(|it| it.interface == *name);
+        reply.drops.retain(|it| it.interface.as_ref() == Some(name));
+        if what.part == Some(SflowPart::Interface) && reply.interfaces.is_empty() {
+            return Err(Failure::said(format!("interface {name} is not sampled")));
+        }
+    }
+    match what.part {
         None => output.put(&reply, render::sflow::sflow),
         Some(SflowPart::Interface) => output.put(&reply.interfaces, |them, screen| render::sflow::interfaces(them, screen)),
         Some(SflowPart::Collector) => output.put(&reply.collectors, |them, screen| render::sflow::collectors(them, screen)),

@@ -200,6 +200,9 @@ pub(crate) struct ShowSflowArgs {
     /// Only this part, in detail
     #[arg(value_name = "PART")]
     pub(crate) part: Option<SflowPart>,
+    /// Only this interface's part: of `interface` and `drops`
+    #[arg(value_name = "INTERFACE")]
+    pub(crate) interface: Option<String>,
 }
 
 /// A part of what `weir show sflow` tells.

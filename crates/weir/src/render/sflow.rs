@@ -13,7 +13,10 @@ pub(crate) fn sflow(reply: &Sflow, screen: &Screen) -> String {
     let agent = reply.agent.map_or_else(|| "0.0.0.0 (no address of its own: set sflow.agent)".to_owned(), |agent| agent.to_string());
     text += &format!("agent             {agent}, sub-agent {}\n", reply.settings.agent_sub_id);
     let (taken, sent, dropped) = (reply.samples_taken(), reply.samples_sent, reply.samples_dropped());
-    text += &format!("samples           {taken} taken, {sent} sent, {dropped} dropped, {} lost\n", reply.samples_lost);
+    text += &format!(
+        "samples           {taken} taken, {sent} sent, {dropped} dropped, {} lost, {} without an output\n",
+        reply.samples_lost, reply.samples_incomplete
+    );
     if reply.settings.drop_limit > 0 {
         text += &format!("discards          {} told, {} beyond the limit\n", reply.discards_sent, reply.discards_dropped);
     }

@@ -107,7 +107,7 @@ fn reply() -> Sflow {
         ],
         samples_sent: 9,
         samples_lost: 0,
-        samples_incomplete: 0,
+        samples_incomplete: 2,
         discards_sent: 3,
         discards_dropped: 4,
         datagrams: 7,
@@ -124,7 +124,7 @@ drop-limit        100 a second
 encoding          expanded, datagrams up to 1400 bytes
 osIndex           on, ifOffset 1000000000
 agent             192.0.2.1, sub-agent 0
-samples           10 taken, 9 sent, 1 dropped, 0 lost
+samples           10 taken, 9 sent, 1 dropped, 0 lost, 2 without an output
 discards          3 told, 4 beyond the limit
 datagrams         7
 dns-sd            example
