@@ -87,6 +87,22 @@ pub fn prefetch_address(place: *const u8) {
     let _ = place;
 }
 
+/// As [`prefetch_address`], into the second cache only: what is far away and needed later. A core waits for a few lines of the first cache at once,
+/// and for more of the second one.
+#[inline(always)]
+pub fn prefetch_second(place: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[expect(unsafe_code, reason = "the instruction is an intrinsic that stable Rust calls unsafe")]
+        // SAFETY: PREFETCHT1 never faults and changes no architectural state, whatever the address.
+        unsafe {
+            core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T1 }>(place.cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
 /// As [`prefetch`], for a line that will be written soon: it is taken away from other cores as well.
 #[inline(always)]
 pub fn prefetch_write(place: *const u8) {

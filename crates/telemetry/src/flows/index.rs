@@ -12,7 +12,7 @@
 //! Of buckets with eight flows one in sixty has more than fourteen; of those that wait to be split next, with up to twelve, a quarter.
 //! There is a spare bucket for every eighth, so that with a keyed hash they do not run out. If they did, the flow would find no place and another one would leave for it.
 
-use weir_cpu::{LargePages, equal, prefetch_address, prefetch_write, soonest};
+use weir_cpu::{LargePages, equal, prefetch_address, prefetch_second, prefetch_write, soonest};
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute_mut, transmute_ref};
 
 use super::key::Secret;
@@ -198,7 +198,13 @@ impl Index {
     /// Asks for the bucket in a line.
     #[inline(always)]
     pub(super) fn fetch_bucket(&self, line: u32) {
-        prefetch_address(self.lines.as_ptr().wrapping_add(line as usize).cast());
+        prefetch_second(self.lines.as_ptr().wrapping_add(line as usize).cast());
+    }
+
+    /// Asks for the record at a place, early.
+    #[inline(always)]
+    pub(super) fn fetch_far_record(&self, line: u32) {
+        prefetch_second(self.lines.as_ptr().wrapping_add(line as usize).cast());
     }
 
     /// Asks for the record at a place.

@@ -209,7 +209,7 @@ impl Table {
             };
         }
         // In a row, as the buckets.
-        places.iter().for_each(|place| self.index.fetch_record(*place));
+        places.iter().for_each(|place| self.index.fetch_far_record(*place));
         if (0..places.len()).fold(false, |any, number| any | is_wide(number)) {
             let wide = places.iter().enumerate().filter(|(number, _)| is_wide(*number));
             wide.for_each(|(_, place)| self.index.pool.fetch(*place));
