@@ -34,6 +34,8 @@ const HOME_AT: u32 = 16;
 const TAG_AT: u32 = 48;
 /// The highest bit is set in every hash, so that no tag is 0.
 pub(super) const TAGGED: u64 = 1 << 63;
+/// Packets that are looked up together.
+pub(super) const BLOCK: usize = 64;
 /// No place, no bucket.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -199,6 +201,12 @@ impl Index {
     #[inline(always)]
     pub(super) fn fetch_bucket(&self, line: u32) {
         prefetch_second(self.lines.as_ptr().wrapping_add(line as usize).cast());
+    }
+
+    /// Asks for a bucket by its number, early.
+    #[inline(always)]
+    pub(super) fn fetch_far(&self, bucket: usize) {
+        prefetch_second(self.lines.as_ptr().wrapping_add(line_of(bucket)).cast());
     }
 
     /// Asks for the record at a place, early.
@@ -507,6 +515,16 @@ impl View<'_> {
         self.extent.home(hash) * UNIT as u32
     }
 
+    /// The lines of several.
+    #[inline(always)]
+    pub(super) fn lines(self, hashes: &[u64], lines: &mut [u32]) {
+        // Of a whole block the compiler knows the number, and finds several lines at once.
+        match (hashes.first_chunk::<BLOCK>(), lines.first_chunk_mut::<BLOCK>()) {
+            (Some(hashes), Some(lines)) => hashes.iter().zip(lines).for_each(|(hash, line)| *line = self.line(*hash)),
+            _ => hashes.iter().zip(lines).for_each(|(hash, line)| *line = self.line(*hash)),
+        }
+    }
+
     /// The first place where the flow may be, nearly always the place where it is; a place of nobody if there is none.
     #[inline(always)]
     pub(super) fn guess(self, hash: u64) -> u32 {
@@ -515,6 +533,15 @@ impl View<'_> {
             0 => NONE,
             ways => line + 1 + ways.trailing_zeros(),
         }
+    }
+
+    /// From the line of a bucket to the first place where the flow may be; some other place, and `true`, if there is none.
+    #[inline(always)]
+    pub(super) fn look(self, hash: &u64, place: &mut u32) -> bool {
+        let [.., tag] = parts(hash);
+        let ways = self.ways_in(*place, tag);
+        *place += 1 + ways.trailing_zeros();
+        ways == 0
     }
 
     /// The same in a line that is known, for those who compare what is there with what they look for: some place of another flow, or of

@@ -31,5 +31,5 @@ pub use record::{EndReason, Facts, FlowRecord, Observation, Reading};
 pub(crate) use record::{Share, Slip};
 pub use selection::{Beside, Selection};
 pub(crate) use selection::{Read, Sight};
-pub(crate) use table::{AGAIN, GROUP, LAG, Plain};
+pub(crate) use table::Plain;
 pub use table::{Counts, Records, Settings, Table, VECTOR};

@@ -78,12 +78,6 @@ impl Slip {
     pub(crate) fn marks(&self) -> u32 {
         self.sizes_and_marks[1] as u32
     }
-
-    /// Whether it is of a packet whose addresses lie elsewhere.
-    #[inline(always)]
-    pub(crate) fn is_wide(&self) -> bool {
-        self.marks() & WIDE != 0
-    }
 }
 
 /// What plain packets of IPv4 have in common that came by one interface under one record set.
@@ -192,6 +186,12 @@ impl Reading {
     #[inline(always)]
     pub(super) fn is_simple(&self) -> bool {
         self.marks & (WIDE | FACTS | ENDS) == 0
+    }
+
+    /// Whether its addresses lie elsewhere.
+    #[inline(always)]
+    pub(crate) fn is_wide(&self) -> bool {
+        self.marks & WIDE != 0
     }
 
     /// Whether it ends its flow.

@@ -1,6 +1,6 @@
 //! Looking flows up and counting, a vector at a time.
 //!
-//! **Where packets are read**, in groups of eight: the bucket of each is asked for, and 64 packets later it is
+//! **When a vector was read**, in groups of eight packets: the bucket of each is asked for, and 64 packets later it is
 //! looked into, which tells the place of the record; that is asked for, too. Not more at once: a processor that has too many
 //! lines to wait for forgets the rest. **When the turn is over**: compare and count.
 //! So the waits for memory overlap with each other and with the work on packets in between, where one packet after the other
@@ -15,7 +15,7 @@ use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader, Writer};
 
 use super::expiry::{Clock, Dawn, Tally};
-use super::index::{Index, NONE, WAYS, parts};
+use super::index::{BLOCK, Index, NONE, WAYS};
 use super::key::{Addresses, Fate, Secret};
 use super::record::{BEGINS, Departed, EndReason, FlowRecord, Hot, Reading, Share, Slip, TURNS, WIDE, milliseconds};
 use super::{Facts, Observation};
@@ -23,21 +23,12 @@ use crate::random::Random;
 
 /// Flows whose buckets and records, of 64 octets each, lie in a part of the second cache.
 const NEAR: usize = 4096;
-/// Flows that no cache holds.
-const VAST: usize = 1 << 18;
-/// So many packets are read, then their buckets asked for in a row: the address of each has to be translated, which
-/// takes as long as fifty instructions when the pages are many. Close to each other these waits overlap; more at a time would be forgotten.
-pub(crate) const GROUP: usize = 8;
-/// So many packets later each is asked for once more where the table is vast, now that its address is known: of those that were asked for while
-/// others were waited for the processor forgets some.
-pub(crate) const AGAIN: usize = 16;
 /// So many packets later a bucket is looked into.
-pub(crate) const LAG: usize = 64;
-
+const LAG: usize = BLOCK;
+/// So many packets ahead of one that took the long way the next one's bucket is asked for.
+const STRANGE: usize = 8;
 /// So many packets before they are counted, the records of far ones are asked for once more.
 const SOON: usize = 16;
-/// Packets that are looked up together where all is near.
-const BLOCK: usize = 64;
 
 /// The most packets that are told at once.
 pub const VECTOR: usize = 256;
@@ -168,26 +159,17 @@ impl Table {
         self.resident() > NEAR
     }
 
-    /// Whether most buckets have left the caches that other jobs share.
-    #[inline]
-    pub(crate) fn is_vast(&self) -> bool {
-        self.resident() > VAST
+    /// Asks for what packets will need: their buckets, and [`LAG`] packets later, when it looked into these, the records that may be theirs,
+    /// whose places it keeps.
+    #[inline(always)]
+    pub(crate) fn ask(&self, hashes: &[u64], places: &mut [u32]) {
+        weir_cpu::apart(Ask { table: self, hashes, places });
     }
 
-    /// Asks for the buckets of packets, whose lines stand in place of records' places until these are known.
+    /// Asks for what tells where the addresses of the flow at a place lie.
     #[inline(always)]
-    pub(crate) fn fetch(&self, hashes: &[u64], lines: &mut [u32]) {
-        let view = self.index.view();
-        for (hash, line) in hashes.iter().zip(lines) {
-            *line = view.line(*hash);
-            self.index.fetch_bucket(*line);
-        }
-    }
-
-    /// Once more.
-    #[inline(always)]
-    pub(crate) fn fetch_again(&self, lines: &[u32]) {
-        lines.iter().for_each(|line| self.index.fetch_bucket(*line));
+    pub(crate) fn ask_beside(&self, place: u32) {
+        self.index.pool.fetch(place);
     }
 
     /// Looks into their buckets and keeps the places of the records that may be theirs.
@@ -197,22 +179,15 @@ impl Table {
         packets.iter_mut().for_each(|packet| packet.place = view.guess(packet.hash));
     }
 
-    /// The same for [`GROUP`] packets at most whose buckets' lines are known, and asks for those records, and for where new flows will be put.
-    #[inline(always)]
-    pub(crate) fn guess_far(&self, hashes: &[u64], places: &mut [u32], is_wide: impl Fn(usize) -> bool) {
+    /// Asks for the records of packets that are not in the first bucket where they could be: in the spare ones, or where they will be put.
+    #[inline(never)]
+    fn ask_strangers(&self, hashes: &[u64], places: &mut [u32]) {
         let view = self.index.view();
-        for (hash, place) in hashes.iter().zip(&mut *places) {
-            let [.., tag] = parts(hash);
-            *place = match view.ways_in(*place, tag) {
-                0 => self.guess_on(*hash),
-                ways => *place + 1 + ways.trailing_zeros(),
-            };
-        }
-        // In a row, as the buckets.
-        places.iter().for_each(|place| self.index.fetch_far_record(*place));
-        if (0..places.len()).fold(false, |any, number| any | is_wide(number)) {
-            let wide = places.iter().enumerate().filter(|(number, _)| is_wide(*number));
-            wide.for_each(|(_, place)| self.index.pool.fetch(*place));
+        for (hash, place) in hashes.iter().zip(places) {
+            if view.guess(*hash) == NONE {
+                *place = self.guess_on(*hash);
+                self.index.fetch_far_record(*place);
+            }
         }
     }
 
@@ -292,14 +267,13 @@ impl Table {
 
     /// Finds out where the flows of packets may be, for those who did not when they read them.
     pub fn find(&self, readings: &mut [Reading]) {
-        readings.iter().for_each(|packet| self.index.fetch(packet.hash));
-        for readings in readings.chunks_mut(GROUP) {
-            let (mut hashes, mut places) = ([0; GROUP], [NONE; GROUP]);
+        for readings in readings.chunks_mut(VECTOR) {
+            let (mut hashes, mut places) = ([0; VECTOR], [NONE; VECTOR]);
             hashes.iter_mut().zip(&*readings).for_each(|(hash, packet)| *hash = packet.hash);
             let count = readings.len();
-            self.fetch(&hashes[..count], &mut places[..count]);
-            self.guess_far(&hashes[..count], &mut places[..count], |number| readings[number].marks & WIDE != 0);
+            self.ask(&hashes[..count], &mut places[..count]);
             readings.iter_mut().zip(places).for_each(|(packet, place)| packet.place = place);
+            readings.iter().filter(|packet| packet.marks & WIDE != 0).for_each(|packet| self.ask_beside(packet.place));
         }
     }
 
@@ -380,6 +354,51 @@ impl Table {
     }
 }
 
+/// As [`Table::ask`], in a function of its own.
+struct Ask<'a> {
+    table: &'a Table,
+    hashes: &'a [u64],
+    places: &'a mut [u32],
+}
+
+impl Task for Ask<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Ask { table, hashes, places } = self;
+        let (index, view, count) = (&table.index, table.index.view(), hashes.len().min(places.len()));
+        for first in (0..count + LAG).step_by(BLOCK) {
+            let (here, end) = (first.min(count), (first + BLOCK).min(count));
+            let (before, lines) = places[..end].split_at_mut(here);
+            // Lines of buckets stand in place of records' places until these are known.
+            view.lines(&hashes[here..end], lines);
+            let early = first.saturating_sub(LAG).min(count)..(first + BLOCK).saturating_sub(LAG).min(here);
+            let (hashes, known) = (&hashes[early.clone()], &mut before[early]);
+            let mut is_any = false;
+            if let (Some(lines), Some(hashes), Some(known)) =
+                (lines.first_chunk::<BLOCK>(), hashes.first_chunk::<BLOCK>(), known.first_chunk_mut::<BLOCK>())
+            {
+                // By turns: many in a row would wait for each other.
+                for (line, (hash, place)) in lines.iter().zip(hashes.iter().zip(known)) {
+                    index.fetch_bucket(*line);
+                    is_any |= view.look(hash, place);
+                    index.fetch_far_record(*place);
+                }
+            } else {
+                lines.iter().for_each(|line| index.fetch_bucket(*line));
+                for (hash, place) in hashes.iter().zip(&mut *known) {
+                    is_any |= view.look(hash, place);
+                    index.fetch_far_record(*place);
+                }
+            }
+            if is_any {
+                table.ask_strangers(hashes, known);
+            }
+        }
+    }
+}
+
 /// Compares and counts; yields the sum of octets.
 struct Count<'a, F> {
     table: &'a mut Table,
@@ -402,7 +421,7 @@ impl<F: FnMut(usize) -> Facts> Task for Count<'_, F> {
             (done, octets) = (done + known, octets + sum);
             let Some(packet) = packets.get(done) else { return octets };
             let wide = theirs.get(known).unwrap_or(&[0; 4]);
-            if let Some(later) = packets.get(done + GROUP) {
+            if let Some(later) = packets.get(done + STRANGE) {
                 table.index.fetch(later.hash);
             }
             table.long_way(moment, packet, wide, &mut || facts(done));
@@ -475,11 +494,7 @@ impl<F: FnMut(usize) -> Facts, const STATUS: bool> Task for CountPlain<'_, F, ST
             for from in (0..slips.len()).step_by(BLOCK) {
                 // In a loop of its own: so short that the processor has many packets under way, each of which waits for its loads.
                 let (view, hashes) = (table.index.view(), &hashes[from..]);
-                // Of a whole block the compiler knows the number, and finds several lines at once.
-                match hashes.first_chunk::<BLOCK>() {
-                    Some(hashes) => hashes.iter().zip(&mut near).for_each(|(hash, line)| *line = view.line(*hash)),
-                    None => hashes.iter().zip(&mut near).for_each(|(hash, line)| *line = view.line(*hash)),
-                }
+                view.lines(hashes, &mut near);
                 // Records are asked for: even what the second cache holds is waited for by those that count one after the other.
                 for (hash, place) in hashes.iter().zip(&mut near) {
                     *place = view.likely(*place, hash);
@@ -531,7 +546,7 @@ impl Block<'_> {
                 return octets;
             }
             let (Some(slip), Some(fate), Some(hash)) = (slips.get(done), fates.get(done), hashes.get(done)) else { return octets };
-            if let Some(later) = hashes.get(done + GROUP) {
+            if let Some(later) = hashes.get(done + STRANGE) {
                 table.index.fetch(*later);
             }
             let packet = self.share.reading(slip, *fate, *hash);

@@ -15,7 +15,7 @@ use weir_graph::DropReason;
 
 use super::directory::Directory;
 use crate::flows::key::Secret;
-use crate::flows::{AGAIN, Addresses, Beside, Facts, Fate, GROUP, LAG, Plain, Read, Reading, Selection, Share, Sight, Slip, Table, VECTOR};
+use crate::flows::{Addresses, Beside, Facts, Fate, Plain, Read, Reading, Selection, Share, Sight, Slip, Table, VECTOR};
 use crate::forwarding_status::{FOR_US, FORWARDED, INCOMPLETE_ADJACENCY, forwarding_status};
 
 /// Readings that may wait for their packets.
@@ -24,6 +24,9 @@ const MOST_WAITING: usize = 8192;
 const NEAR: usize = 8;
 /// Packets that are compared with those that leave before anything is decided.
 const BLOCK: usize = 16;
+/// Packets that are read in one go; and so far ahead of that each is asked for.
+const GROUP: usize = 64;
+const AHEAD: usize = 8;
 
 /// What became of a packet so far stands in the lowest bits of its identity, which is the address of a cache line.
 const GONE: usize = 1;
@@ -558,11 +561,11 @@ impl<G: Read> Task for Near<'_, G> {
 
     #[inline(always)]
     fn run(self) {
-        self.taking.all(self.glass, &mut Silent);
+        self.taking.all(self.glass);
     }
 }
 
-/// By one that is far: buckets are asked for as packets are read, and later looked into, which tells the records to ask for.
+/// By one that is far: when all were read it is asked for their buckets, and looked into them later, which tells the records to ask for.
 struct Far<'a, G> {
     taking: Taking<'a>,
     glass: G,
@@ -576,99 +579,37 @@ impl<G: Read> Task for Far<'_, G> {
     fn run(self) {
         let Far { taking, glass, table } = self;
         let (from, end) = (taking.manifest.count, taking.manifest.count + taking.packets.len());
-        // Theirs alone meanwhile.
-        let mut all = std::mem::take(&mut taking.manifest.places);
-        let mut asking = Asking { table, is_vast: table.is_vast(), places: &mut all[from..end] };
-        let manifest = taking.all(glass, &mut asking);
-        let late = (end - from).next_multiple_of(GROUP).saturating_sub(LAG);
-        for first in (late..end - from).step_by(GROUP) {
-            asking.look(&manifest.slips[from..end], &manifest.hashes[from..end], first);
-        }
-        manifest.places = all;
-    }
-}
-
-/// Somebody who is told of each group that was read, from which place on. No closure: those would not be compiled for the better
-/// instruction set.
-trait Told {
-    /// Packets of a group.
-    const EACH: usize;
-    /// Whether these are many.
-    const IS_LARGE: bool = Self::EACH > GROUP;
-
-    fn group(&mut self, slips: &[Slip], hashes: &[u64], first: usize);
-}
-
-/// Does nothing about it.
-struct Silent;
-
-impl Told for Silent {
-    const EACH: usize = 64;
-
-    #[inline(always)]
-    fn group(&mut self, _slips: &[Slip], _hashes: &[u64], _first: usize) {}
-}
-
-/// Asks a table for what it will need.
-struct Asking<'a> {
-    table: &'a Table,
-    is_vast: bool,
-    places: &'a mut [u32],
-}
-
-impl Asking<'_> {
-    /// Looks into the buckets of a group.
-    #[inline(always)]
-    fn look(&mut self, slips: &[Slip], hashes: &[u64], first: usize) {
-        let some = first..(first + GROUP).min(self.places.len());
-        let (slips, hashes, places) = (&slips[some.clone()], &hashes[some.clone()], &mut self.places[some]);
-        self.table.guess_far(hashes, places, |number| slips[number].is_wide());
-    }
-}
-
-impl Told for Asking<'_> {
-    const EACH: usize = GROUP;
-
-    #[inline(always)]
-    fn group(&mut self, slips: &[Slip], hashes: &[u64], first: usize) {
-        let some = first..(first + GROUP).min(hashes.len());
-        self.table.fetch(&hashes[some.clone()], &mut self.places[some]);
-        if self.is_vast
-            && let Some(before) = first.checked_sub(AGAIN)
-        {
-            self.table.fetch_again(&self.places[before..before + GROUP]);
-        }
-        if let Some(early) = first.checked_sub(LAG) {
-            self.look(slips, hashes, early);
-        }
+        let Manifest { hashes, places, others, .. } = taking.all(glass);
+        table.ask(&hashes[from..end], &mut places[from..end]);
+        let these = others.places.iter().rev().take_while(|(place, _)| *place as usize >= from);
+        let wide = these.filter(|(_, other)| others.readings.get(*other as usize).is_some_and(Reading::is_wide));
+        wide.for_each(|(place, _)| table.ask_beside(places[*place as usize]));
     }
 }
 
 impl<'a> Taking<'a> {
-    /// Reads all packets, a group at a time; `told` is told of each group that was.
+    /// Reads all packets.
     #[inline(always)]
-    fn all<T: Told>(self, glass: impl Read, told: &mut T) -> &'a mut Manifest {
+    fn all(self, glass: impl Read) -> &'a mut Manifest {
         let Taking { manifest, sight, subject, packets } = self;
         let Manifest { slips, packets: identities, hashes, beside, others, odd, count, .. } = &mut *manifest;
         let (from, end) = (*count, *count + packets.len());
         let (slips, beside, hashes) = (&mut slips[from..end], &mut beside[from..end], &mut hashes[from..end]);
         let identities = &mut identities[from..end];
-        packets.iter().take(GROUP).for_each(Pkt::prefetch);
+        packets.iter().take(AHEAD).for_each(Pkt::prefetch);
         let all = packets;
-        for (first, packets) in (0..).step_by(T::EACH).zip(packets.chunks(T::EACH)) {
+        for (first, packets) in (0..).step_by(GROUP).zip(packets.chunks(GROUP)) {
             // Nobody looked at those in front of them before.
-            let ahead = all.get(first + GROUP..).unwrap_or(&[]);
+            let ahead = all.get(first + AHEAD..).unwrap_or(&[]);
             let to = (&mut slips[first..], &mut hashes[first..], &mut identities[first..]);
-            let read = ReadPlain { glass, packets, ahead, to };
             // A function of its own has all registers for what each packet is held against, and that is worth a call a group.
-            let any = if T::IS_LARGE { weir_cpu::apart(read) } else { read.run() };
-            if any {
+            if weir_cpu::apart(ReadPlain { glass, packets, ahead, to }) {
                 // Which of them: that is asked one by one only where it has to be.
                 for (place, packet) in (first..).zip(packets) {
                     let mut any = glass.none();
                     glass.read(packet.data(), &mut slips[place], &mut any);
                     if glass.is_any(any) {
-                        let to = (&mut slips[place], &mut *others, &mut *odd);
+                        let to = (&mut *others, &mut *odd);
                         hashes[place] = read_other(sight, subject, packet, from + place, to);
                     }
                 }
@@ -676,7 +617,6 @@ impl<'a> Taking<'a> {
             if sight.wants_facts() {
                 packets.iter().zip(&mut beside[first..]).for_each(|(packet, beside)| *beside = Beside::of(packet.data()));
             }
-            told.group(slips, hashes, first);
         }
         manifest
     }
@@ -717,7 +657,7 @@ fn read_other(
     (selection, secret, interface): (&Selection, &Secret, u32),
     packet: &Pkt,
     place: usize,
-    (slip, others, odd): (&mut Slip, &mut Others, &mut Vec<(usize, Facts)>),
+    (others, odd): (&mut Others, &mut Vec<(usize, Facts)>),
 ) -> u64 {
     let (mut reading, mut addresses) = Default::default();
     if sight.read_other(packet.data(), &mut reading, &mut addresses).is_none() {
@@ -725,7 +665,6 @@ fn read_other(
         (reading, addresses, facts) = selection.read_any(secret, interface, packet.data(), packet.total_len() as u32);
         odd.push((place, facts));
     }
-    slip.sizes_and_marks[1] = reading.marks.into();
     let hash = reading.hash;
     others.put(place, reading, addresses);
     hash
