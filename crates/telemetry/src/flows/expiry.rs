@@ -33,7 +33,7 @@ const EARLY: usize = 10;
 /// Slots that are asked for before they are written.
 const AHEAD: usize = 6;
 /// Flows of a bucket among which one is chosen to make room, at least.
-const CHOICE: usize = 4;
+pub(super) const CHOICE: usize = 4;
 /// So often those that had packets are let stay.
 const CHANCES: usize = 8;
 /// A flow is looked at so often at least, in nanoseconds; and reported when it has so many packets: 32 bits hold them
@@ -179,14 +179,14 @@ impl Table {
         }
     }
 
-    /// The usual case of a full table: a plain packet whose flow is not there, in whose bucket another one leaves that had no packets since it
-    /// was looked at, and the ring has room. `false`, and nothing is done, in all others.
+    /// The usual case of a full table: a plain packet whose flow is not there, and in whose bucket another one leaves that had no packets since it
+    /// was looked at, at the place that was found for it; and the ring has room. `false`, and nothing is done, in all others.
     #[inline(always)]
-    pub(super) fn displace(&mut self, dawn: &Dawn, packet: &Reading, tally: &mut Tally) -> bool {
+    pub(super) fn displace(&mut self, dawn: &Dawn, packet: &Reading, place: u32, tally: &mut Tally) -> bool {
         if !packet.is_simple() || !self.is_full() || self.ring.room(1) == 0 {
             return false;
         }
-        let Some((place, due)) = self.index.soonest_of_strangers(packet.hash, dawn.tick, CHOICE) else { return false };
+        let Some(due) = self.index.due_of_other(place, packet.hash) else { return false };
         let Some(hot) = self.index.records_mut().0.get_mut(place as usize) else { return false };
         if hot.has_more() || dawn.is_used(hot, due) {
             return false;
@@ -342,7 +342,7 @@ impl Dawn {
     /// Whether packets of a flow came since the time to look at it was noted.
     #[inline(always)]
     fn is_used(&self, hot: &Hot, due: u16) -> bool {
-        let ahead = i64::from((due ^ 0x8000).cast_signed()) << TICK;
+        let ahead = i64::from(due.wrapping_sub(self.tick).cast_signed()) << TICK;
         self.noted > ahead + i64::from(hot.quiet_for(self.moment)) * 1_000_000 || hot.is_lively(self.moment)
     }
 }

@@ -259,10 +259,25 @@ impl Index {
         View { lines: &self.lines, extent: self.extent }
     }
 
-    /// The same for a flow that is not in its first bucket: in the spare ones behind it.
+    /// For a flow that is not in its first bucket, the one in this line: where it may be in the spare ones behind it. Else where it would be put:
+    /// in an empty way; or where the one is that is looked at first, if the table is full and there is a choice of so many at least.
     #[inline(always)]
-    pub(super) fn guess_behind(&self, hash: u64) -> u32 {
-        let mut at = self.bucket(self.home(hash)).map_or(NONE, |bucket| bucket.next) as usize;
+    pub(super) fn guess_elsewhere(&self, line: u32, hash: u64, now: u16, is_full: bool, choice: usize) -> u32 {
+        let bucket: &Bucket = transmute_ref!(&self.lines[line as usize]);
+        if bucket.next != NONE {
+            let place = self.guess_behind(bucket.next, hash);
+            if place != NONE {
+                return place;
+            }
+        }
+        let empty = bucket.ways(0);
+        let way = if is_full && empty.count_ones() as usize + choice <= WAYS { bucket.soonest(now).1 } else { empty.trailing_zeros() as usize };
+        if way < WAYS { line + 1 + way as u32 } else { NONE }
+    }
+
+    #[cold]
+    fn guess_behind(&self, spare: u32, hash: u64) -> u32 {
+        let mut at = spare as usize;
         while let Some(bucket) = self.bucket(at) {
             match bucket.ways(Index::tag(hash)) {
                 0 => at = bucket.next as usize,
@@ -270,21 +285,6 @@ impl Index {
             }
         }
         NONE
-    }
-
-    /// Where a flow would be put that is not there: in an empty way, or where the one is that is looked at first.
-    #[inline(always)]
-    pub(super) fn guess_new(&self, hash: u64, now: u16, is_full: bool) -> u32 {
-        let home = self.home(hash);
-        let Some(bucket) = self.bucket(home) else { return NONE };
-        let empty = bucket.ways(0);
-        if empty != 0 && !is_full {
-            return Index::place(home, empty.trailing_zeros() as usize);
-        }
-        match bucket.soonest(now).1 {
-            way @ 0..WAYS => Index::place(home, way),
-            _ => NONE,
-        }
     }
 
     /// The place for which `is_it` holds, and the buckets that were looked at.
@@ -385,18 +385,14 @@ impl Index {
         }
     }
 
-    /// Of the flows in the bucket of a hash the one that is to be looked at first, and when that is, more for later; if the bucket has
-    /// so many at least and is the only one where a flow with this hash could be, and none with its tag is there.
+    /// When the record at a place has to be looked at, which may make room for a flow with this hash: if that has its place in the same bucket, none
+    /// with its tag is there, and it is the only bucket where it could be.
     #[inline(always)]
-    pub(super) fn soonest_of_strangers(&self, hash: u64, now: u16, least: usize) -> Option<(u32, u16)> {
-        let home = self.home(hash);
+    pub(super) fn due_of_other(&self, place: u32, hash: u64) -> Option<u16> {
+        let (home, way) = (self.home(hash), way_of(place));
         let bucket = self.bucket(home)?;
-        let empty = bucket.ways(0).count_ones() as usize;
-        if bucket.next != NONE || bucket.ways(Index::tag(hash)) != 0 || empty + least > WAYS {
-            return None;
-        }
-        let (due, way) = bucket.soonest(now);
-        (way < WAYS).then(|| (Index::place(home, way), due as u16))
+        let (tag, due) = (bucket.words[way], bucket.words[WAYS + way]);
+        (bucket_of(place) == home && bucket.next == NONE && tag != 0 && bucket.ways(Index::tag(hash)) == 0).then_some(due)
     }
 
     /// A flow takes the place of one that shares its buckets.
@@ -535,13 +531,14 @@ impl View<'_> {
         }
     }
 
-    /// From the line of a bucket to the first place where the flow may be; some other place, and `true`, if there is none.
+    /// The first place where the flow may be in the bucket of a line.
     #[inline(always)]
-    pub(super) fn look(self, hash: &u64, place: &mut u32) -> bool {
+    pub(super) fn look(self, line: u32, hash: &u64) -> Option<u32> {
         let [.., tag] = parts(hash);
-        let ways = self.ways_in(*place, tag);
-        *place += 1 + ways.trailing_zeros();
-        ways == 0
+        match self.ways_in(line, tag) {
+            0 => None,
+            ways => Some(line + 1 + ways.trailing_zeros()),
+        }
     }
 
     /// The same in a line that is known, for those who compare what is there with what they look for: some place of another flow, or of

@@ -14,7 +14,7 @@ use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader, Writer};
 
-use super::expiry::{Clock, Dawn, Tally};
+use super::expiry::{CHOICE, Clock, Dawn, Tally};
 use super::index::{BLOCK, Index, NONE, WAYS};
 use super::key::{Addresses, Fate, Secret};
 use super::record::{BEGINS, Departed, EndReason, FlowRecord, Hot, Reading, Share, Slip, TURNS, WIDE, milliseconds};
@@ -179,24 +179,16 @@ impl Table {
         packets.iter_mut().for_each(|packet| packet.place = view.guess(packet.hash));
     }
 
-    /// Asks for the records of packets that are not in the first bucket where they could be: in the spare ones, or where they will be put.
+    /// Asks for the records of packets that are not in the first bucket where they could be: in the spare ones, or where they will be put, where
+    /// who compares finds another one. Their places are the lines of those buckets.
     #[inline(never)]
-    fn ask_strangers(&self, hashes: &[u64], places: &mut [u32]) {
-        let view = self.index.view();
-        for (hash, place) in hashes.iter().zip(places) {
-            if view.guess(*hash) == NONE {
-                *place = self.guess_on(*hash);
+    fn ask_strangers(&self, strangers: &[u8], hashes: &[u64], places: &mut [u32]) {
+        let (now, is_full) = (self.clock.tick(), self.is_full());
+        for number in strangers {
+            if let (Some(hash), Some(place)) = (hashes.get(usize::from(*number)), places.get_mut(usize::from(*number))) {
+                *place = self.index.guess_elsewhere(*place, *hash, now, is_full, CHOICE);
                 self.index.fetch_far_record(*place);
             }
-        }
-    }
-
-    /// In the spare buckets, or where the flow will be put, if it is a new one: who compares finds another one there.
-    #[inline(always)]
-    fn guess_on(&self, hash: u64) -> u32 {
-        match self.index.guess_behind(hash) {
-            NONE => self.index.guess_new(hash, self.clock.tick(), self.is_full()),
-            place => place,
         }
     }
 
@@ -375,25 +367,31 @@ impl Task for Ask<'_> {
             view.lines(&hashes[here..end], lines);
             let early = first.saturating_sub(LAG).min(count)..(first + BLOCK).saturating_sub(LAG).min(here);
             let (hashes, known) = (&hashes[early.clone()], &mut before[early]);
-            let mut is_any = false;
+            let (mut strangers, mut count) = ([0; BLOCK], 0);
+            let mut look = |number: usize, hash: &u64, place: &mut u32| match view.look(*place, hash) {
+                Some(known) => {
+                    *place = known;
+                    index.fetch_far_record(known);
+                }
+                None => {
+                    strangers[count % BLOCK] = number as u8;
+                    count += 1;
+                }
+            };
             if let (Some(lines), Some(hashes), Some(known)) =
                 (lines.first_chunk::<BLOCK>(), hashes.first_chunk::<BLOCK>(), known.first_chunk_mut::<BLOCK>())
             {
                 // By turns: many in a row would wait for each other.
-                for (line, (hash, place)) in lines.iter().zip(hashes.iter().zip(known)) {
+                for (number, (line, (hash, place))) in lines.iter().zip(hashes.iter().zip(known)).enumerate() {
                     index.fetch_bucket(*line);
-                    is_any |= view.look(hash, place);
-                    index.fetch_far_record(*place);
+                    look(number, hash, place);
                 }
             } else {
                 lines.iter().for_each(|line| index.fetch_bucket(*line));
-                for (hash, place) in hashes.iter().zip(&mut *known) {
-                    is_any |= view.look(hash, place);
-                    index.fetch_far_record(*place);
-                }
+                hashes.iter().zip(&mut *known).enumerate().for_each(|(number, (hash, place))| look(number, hash, place));
             }
-            if is_any {
-                table.ask_strangers(hashes, known);
+            if count > 0 {
+                table.ask_strangers(&strangers[..count.min(BLOCK)], hashes, known);
             }
         }
     }
@@ -550,7 +548,7 @@ impl Block<'_> {
                 table.index.fetch(*later);
             }
             let packet = self.share.reading(slip, *fate, *hash);
-            if !table.displace(&self.dawn, &packet, &mut self.tally) {
+            if !table.displace(&self.dawn, &packet, places[done], &mut self.tally) {
                 let Block { moment, facts, .. } = self;
                 table.long_way(*moment, &packet, &[0; 4], &mut || facts(from + done));
             }
