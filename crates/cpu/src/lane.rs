@@ -92,8 +92,8 @@ methods! {
     /// Octet 3 is another one.
     fn with_octet_3(self, lane: Lane, octet: u8) -> Lane { Lane(cpu::_mm_insert_epi8::<3>(lane.0, i32::from(octet))) }
 
-    /// Octets 8 and 9 are others.
-    fn with_octets_8(self, lane: Lane, octets: u16) -> Lane { Lane(cpu::_mm_insert_epi16::<4>(lane.0, i32::from(octets))) }
+    /// Octets 4 and 5 are others.
+    fn with_octets_4(self, lane: Lane, octets: u16) -> Lane { Lane(cpu::_mm_insert_epi16::<2>(lane.0, i32::from(octets))) }
 
     /// Whether all are zero.
     fn is_zero(self, lane: Lane) -> bool { cpu::_mm_testz_si128(lane.0, lane.0) != 0 }
@@ -127,8 +127,8 @@ mod tests {
         assert_eq!(lanes.words(lanes.shuffle(lane, order)), [u64::from_le_bytes([16, 0, 1, 2, 0, 3, 3, 3]), 0]);
         let most = lanes.more(lanes.of([0x0002_0005_ffff, 0]), lanes.of([0x0003_0001_0001, 0]));
         assert_eq!(lanes.words(most), [0x0004_fffe, 0]);
-        let changed = lanes.with_octets_8(lanes.with_octet_3(lane, 0xaa), 0xbbcc);
-        let bytes = [[1, 2, 3, 0xaa, 5, 6, 7, 8], [0xcc, 0xbb, 11, 12, 13, 14, 15, 16]];
+        let changed = lanes.with_octets_4(lanes.with_octet_3(lane, 0xaa), 0xbbcc);
+        let bytes = [[1, 2, 3, 0xaa, 0xcc, 0xbb, 7, 8], [9, 10, 11, 12, 13, 14, 15, 16]];
         assert_eq!(lanes.words(changed), bytes.map(u64::from_le_bytes));
         assert!(!lanes.is_zero(lane) && lanes.is_zero(lanes.xor(lane, lane)) && !lanes.is_zero(lanes.of([0, 1 << 63])));
         // FIPS 197, appendix B: the first round.

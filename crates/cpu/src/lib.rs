@@ -3,7 +3,7 @@
 //! * [`tsc`] and [`tsc_hz`]: the clock everything on the hot side is measured in.
 //! * [`prefetch`], [`prefetch_write`]: hints that a line will be used soon; they can neither fault nor
 //!   change anything.
-//! * [`less_than`], [`count_less`], [`equal`], [`soonest`], [`lesser`], [`differ`]: numbers compared several at once.
+//! * [`less_than`], [`count_less`], [`equal`], [`soonest`], [`differ`]: numbers compared several at once; [`sum_up`].
 //! * [`Lanes`]: sixteen octets in one register.
 //! * [`dispatch`]: runs a piece of work compiled for the best instruction set this machine has,
 //!   chosen once at start. The binary itself stays at the x86-64 baseline. [`apart`] does so in a function of its own.
@@ -266,22 +266,37 @@ pub fn equal_of_four(words: &[u64; 4], wanted: u64) -> u32 {
     words.iter().enumerate().fold(0, |bits, (n, word)| bits | u32::from(*word == wanted) << (4 * n))
 }
 
-/// Of two times four numbers of 16 bits the lesser ones.
+/// Sums up in one go, in few stores. The first two words grow; of the third the lower half is `last` now, and the upper half has the bits of that of
+/// `told` as well; of the four numbers of 16 bits that are the fourth, and of those of `told`, the lesser ones stay. The lower half of `told` is zero.
 #[inline(always)]
-#[must_use]
-pub fn lesser(one: u64, other: u64) -> u64 {
+pub fn sum_up(words: &mut [u64; 4], grow: [u64; 2], told: &[u64; 2], last: u32) {
     #[cfg(target_arch = "x86_64")]
     {
-        use core::arch::x86_64::{_mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_sub_epi16, _mm_subs_epu16};
-        #[expect(unsafe_code, reason = "arithmetic that every x86-64 has, but stable Rust calls unsafe in older versions only")]
-        // SAFETY: SSE2 is part of x86-64; these instructions work on registers.
+        use core::arch::x86_64::{
+            __m128i, _mm_add_epi64, _mm_and_si128, _mm_cvtsi32_si128, _mm_loadu_si128, _mm_or_si128, _mm_set_epi64x, _mm_storeu_si128,
+            _mm_sub_epi16, _mm_subs_epu16,
+        };
+        #[expect(unsafe_code, reason = "loads and stores by address, and arithmetic that older versions of Rust call unsafe")]
+        // SAFETY: each load and store is of sixteen bytes that are the first or the second half of `words`, or `told`; SSE2 is part of x86-64.
         unsafe {
-            let (one, other) = (_mm_cvtsi64_si128(one.cast_signed()), _mm_cvtsi64_si128(other.cast_signed()));
-            _mm_cvtsi128_si64(_mm_sub_epi16(one, _mm_subs_epu16(one, other))).cast_unsigned()
+            let of = |[low, high]: [u64; 2]| _mm_set_epi64x(high.cast_signed(), low.cast_signed());
+            let sums = words.as_mut_ptr().cast::<__m128i>();
+            let rest = sums.add(1);
+            _mm_storeu_si128(sums, _mm_add_epi64(_mm_loadu_si128(sums), of(grow)));
+            let (old, new) = (_mm_loadu_si128(rest), _mm_or_si128(_mm_loadu_si128(told.as_ptr().cast()), _mm_cvtsi32_si128(last.cast_signed())));
+            let (any, least) = (_mm_or_si128(old, new), _mm_sub_epi16(old, _mm_subs_epu16(old, new)));
+            let halves = _mm_or_si128(_mm_and_si128(new, of([0xffff_ffff, 0])), _mm_and_si128(any, of([!0xffff_ffff, 0])));
+            _mm_storeu_si128(rest, _mm_or_si128(halves, _mm_and_si128(least, of([0, u64::MAX]))));
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    (0..64).step_by(16).fold(0, |all, at| all | u64::from(((one >> at) as u16).min((other >> at) as u16)) << at)
+    {
+        let lesser = |one: u64, other: u64, at: u32| u64::from(((one >> at) as u16).min((other >> at) as u16)) << at;
+        let [octets, packets, marks, sizes] = words;
+        (*octets, *packets) = (octets.wrapping_add(grow[0]), packets.wrapping_add(grow[1]));
+        *marks = (*marks | told[0]) & !0xffff_ffff | u64::from(last);
+        *sizes = (0..64).step_by(16).fold(0, |all, at| all | lesser(*sizes, told[1], at));
+    }
 }
 
 /// Whether four words are others than those of `begin` and `end`, where the first and the third have bits of `more` besides.
@@ -587,10 +602,12 @@ mod tests {
     }
 
     #[test]
-    fn the_lesser_ones_of_four_numbers_each() {
-        assert_eq!(lesser(0x0000_8000_7fff_ffff, 0xffff_7fff_8000_0001), 0x0000_7fff_7fff_0001);
-        assert_eq!(lesser(u64::MAX, u64::MAX), u64::MAX);
-        assert_eq!(lesser(1 << 48 | 2, 1 << 16 | 3), 2);
+    fn four_words_are_summed_up() {
+        let mut words = [10, 7 << 32 | 1, 0x11_0000_0000 | 5, 0x0000_8000_7fff_ffff];
+        sum_up(&mut words, [64, 1], &[0x102_0000_0000, 0xffff_7fff_8000_0001], 9);
+        assert_eq!(words, [74, 7 << 32 | 2, 0x113_0000_0000 | 9, 0x0000_7fff_7fff_0001]);
+        sum_up(&mut words, [u64::MAX, 0], &[0, 1 << 48 | 1 << 32], 0xffff_fffe);
+        assert_eq!(words, [73, 7 << 32 | 2, 0x113_ffff_fffe, 1 << 32]);
     }
 
     /// Each bit of each word tells, and what is added.

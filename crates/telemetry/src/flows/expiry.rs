@@ -86,7 +86,7 @@ impl Table {
         if hot.is_over() {
             return (0, EndReason::End);
         }
-        if hot.packets >= MOST_PACKETS {
+        if hot.packets() >= MOST_PACKETS {
             return (0, EndReason::Active);
         }
         let (first, last) = hot.times(self.clock.now);
@@ -193,7 +193,7 @@ impl Table {
         }
         // The slots were the reader's last: asked for early.
         prefetch_write(self.ring.address(AHEAD).cast::<u8>());
-        let (packets, octets) = (hot.packets, hot.octets);
+        let (packets, octets) = (hot.packets(), hot.octets());
         self.ring.stage_with(|slot| slot.fill(hot, EndReason::Resources, (&Facts::NONE, &[0; 4])));
         *hot = Hot::begin(packet, dawn.moment);
         self.index.replace(place, packet.hash);
@@ -306,8 +306,8 @@ impl Table {
         let written = self.ring.push_with(|slot| slot.fill(hot, reason, beside));
         if written {
             self.counts.exported[reason as usize].add(1);
-            self.counts.exported_packets.add(hot.packets.into());
-            self.counts.exported_octets.add(hot.octets);
+            self.counts.exported_packets.add(hot.packets().into());
+            self.counts.exported_octets.add(hot.octets());
         }
         written
     }
@@ -316,8 +316,8 @@ impl Table {
     fn lose(&mut self, place: u32) {
         let hot = self.index.hot(place);
         self.counts.unexported.add(1);
-        self.counts.unexported_packets.add(hot.packets.into());
-        self.counts.unexported_octets.add(hot.octets);
+        self.counts.unexported_packets.add(hot.packets().into());
+        self.counts.unexported_octets.add(hot.octets());
     }
 
     #[inline(always)]

@@ -4,6 +4,8 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
+use weir_cpu::sum_up;
+
 use super::index::NONE;
 use super::key::{Addresses, Fate, Key, Kind, Parts, Rest, Secret, Short};
 
@@ -56,8 +58,8 @@ pub struct Reading {
 pub(crate) struct Slip {
     /// The first two words of a [`Short`].
     pub(crate) key: [u64; 2],
-    /// See [`sizes_of`], the length is all of its octets; and [`marks_of`].
-    pub(crate) sizes_and_marks: [u64; 2],
+    /// See [`marks_of`], in the upper half; and [`sizes_of`], the length is all of its octets.
+    pub(crate) told: [u64; 2],
 }
 
 impl Slip {
@@ -70,13 +72,13 @@ impl Slip {
     /// See [`sizes_of`].
     #[inline(always)]
     pub(crate) fn sizes(&self) -> u64 {
-        self.sizes_and_marks[0]
+        self.told[1]
     }
 
     /// See [`marks_of`].
     #[inline(always)]
     pub(crate) fn marks(&self) -> u32 {
-        self.sizes_and_marks[1] as u32
+        (self.told[0] >> 32) as u32
     }
 }
 
@@ -327,13 +329,9 @@ pub struct FlowRecord {
 #[repr(C, align(64))]
 pub(super) struct Hot {
     pub(super) short: Short,
-    pub(super) octets: u64,
-    pub(super) packets: u32,
-    first: u32,
-    last: u32,
-    pub(super) marks: u32,
-    /// As [`sizes_of`] has them.
-    sizes: u64,
+    /// Octets; packets, and in the upper half the first one's time; the last one's, and in the upper half their marks; and their sizes, as
+    /// [`sizes_of`] has them.
+    sums: [u64; 4],
 }
 
 /// A record on its way to the cold side, as it lay in the table: there it becomes a [`FlowRecord`].
@@ -353,18 +351,18 @@ impl Departed {
     #[inline(always)]
     pub(super) fn fill(&mut self, hot: &Hot, reason: EndReason, (facts, addresses): (&Facts, &Addresses)) {
         self.hot = *hot;
-        self.hot.marks = hot.marks & !REASON | (reason as u32) << REASON_AT;
-        if hot.marks & FACTS != 0 {
+        self.hot.sums[2] = hot.sums[2] & !(u64::from(REASON) << 32) | (reason as u64) << (32 + REASON_AT);
+        if hot.marks() & FACTS != 0 {
             self.facts = *facts;
         }
-        if hot.marks & WIDE != 0 {
+        if hot.marks() & WIDE != 0 {
             self.addresses = *addresses;
         }
     }
 
     /// In full width; the packets came before `now`, by the router's clock.
     pub(super) fn record(&self, now: u64) -> FlowRecord {
-        let reason = match (self.hot.marks & REASON) >> REASON_AT {
+        let reason = match (self.hot.marks() & REASON) >> REASON_AT {
             2 => EndReason::Active,
             3 => EndReason::End,
             4 => EndReason::Forced,
@@ -372,7 +370,7 @@ impl Departed {
             _ => EndReason::Idle,
         };
         let key = Key::join(&self.hot.short, &self.addresses);
-        let facts = if self.hot.marks & FACTS == 0 { Facts::NONE } else { self.facts };
+        let facts = if self.hot.marks() & FACTS == 0 { Facts::NONE } else { self.facts };
         FlowRecord { key, sums: self.hot.sums(now, reason), vrf: 0, facts }
     }
 }
@@ -385,86 +383,102 @@ pub(super) fn milliseconds(now: u64) -> u32 {
 
 impl Hot {
     /// Of no flow.
-    pub(super) const NONE: Hot = Hot { short: Short::NONE, octets: 0, packets: 0, first: 0, last: 0, marks: 0, sizes: 0 };
+    pub(super) const NONE: Hot = Hot { short: Short::NONE, sums: [0; 4] };
 
     #[inline(always)]
     pub(super) fn begin(packet: &Reading, moment: u32) -> Hot {
-        Hot {
-            short: packet.short,
-            octets: packet.octets.into(),
-            packets: 1,
-            first: moment,
-            last: moment,
-            marks: packet.marks,
-            sizes: packet.sizes,
-        }
+        let moment = u64::from(moment);
+        let marks = u64::from(packet.marks) << 32;
+        Hot { short: packet.short, sums: [packet.octets.into(), 1 | moment << 32, moment | marks, packet.sizes] }
     }
 
     #[inline(always)]
     pub(super) fn add(&mut self, packet: &Reading, moment: u32) {
         // What it has beside its line was told by its first packet.
-        self.sum_up(packet.octets, packet.sizes, packet.marks & !(WIDE | FACTS), moment);
+        let marks = u64::from(packet.marks & !(WIDE | FACTS)) << 32;
+        sum_up(&mut self.sums, [packet.octets.into(), 1], &[marks, packet.sizes], moment);
     }
 
     /// As [`Hot::add`], of a flow whose key is the packet's.
     #[inline(always)]
     pub(super) fn add_plain(&mut self, packet: &Slip, moment: u32) {
-        self.sum_up(packet.octets(), packet.sizes(), packet.marks(), moment);
+        sum_up(&mut self.sums, [packet.octets().into(), 1], &packet.told, moment);
     }
 
     #[inline(always)]
-    fn sum_up(&mut self, octets: u32, sizes: u64, marks: u32, moment: u32) {
-        self.octets += u64::from(octets);
-        self.packets = self.packets.wrapping_add(1);
-        self.last = moment;
-        self.marks |= marks;
-        self.sizes = weir_cpu::lesser(self.sizes, sizes);
+    pub(super) fn octets(&self) -> u64 {
+        self.sums[0]
+    }
+
+    #[inline(always)]
+    pub(super) fn packets(&self) -> u32 {
+        self.sums[1] as u32
+    }
+
+    #[inline(always)]
+    fn first(&self) -> u32 {
+        (self.sums[1] >> 32) as u32
+    }
+
+    #[inline(always)]
+    fn last(&self) -> u32 {
+        self.sums[2] as u32
+    }
+
+    #[inline(always)]
+    fn marks(&self) -> u32 {
+        (self.sums[2] >> 32) as u32
+    }
+
+    #[inline(always)]
+    fn sizes(&self) -> u64 {
+        self.sums[3]
     }
 
     /// Whether something of it lies beside its line.
     #[inline(always)]
     pub(super) fn has_more(&self) -> bool {
-        self.marks & (WIDE | FACTS) != 0
+        self.marks() & (WIDE | FACTS) != 0
     }
 
     /// Whether it had several packets, the last one within the time that a tick may be late.
     #[inline(always)]
     pub(super) fn is_lively(&self, moment: u32) -> bool {
-        self.packets > 1 && self.quiet_for(moment) < LIVELY
+        self.packets() > 1 && self.quiet_for(moment) < LIVELY
     }
 
     /// Milliseconds since its last packet.
     #[inline(always)]
     pub(super) fn quiet_for(&self, moment: u32) -> u32 {
-        moment.wrapping_sub(self.last)
+        moment.wrapping_sub(self.last())
     }
 
     /// Whether its end was seen.
     #[inline(always)]
     pub(super) fn is_over(&self) -> bool {
-        self.marks & ENDS != 0
+        self.marks() & ENDS != 0
     }
 
     /// Nanoseconds of the router's clock at the first and the last packet.
     pub(super) fn times(&self, now: u64) -> (u64, u64) {
         let at = |moment| (now / 1_000_000).saturating_sub(milliseconds(now).wrapping_sub(moment).into()) * 1_000_000;
-        (at(self.first), at(self.last))
+        (at(self.first()), at(self.last()))
     }
 
     /// All of it, in full width.
     pub(super) fn sums(&self, now: u64, reason: EndReason) -> Sums {
         let (first, last) = self.times(now);
         Sums {
-            packets: self.packets.into(),
-            octets: self.octets,
+            packets: self.packets().into(),
+            octets: self.octets(),
             first,
             last,
-            shortest: length_of(self.sizes),
-            longest: length_of(upper_half(self.sizes)),
-            tcp_flags: (self.marks as u16).swap_bytes(),
-            ttl_low: ttl_of(self.sizes),
-            ttl_high: ttl_of(upper_half(self.sizes)),
-            fragment: (self.marks >> FRAGMENT_AT) as u8,
+            shortest: length_of(self.sizes()),
+            longest: length_of(upper_half(self.sizes())),
+            tcp_flags: (self.marks() as u16).swap_bytes(),
+            ttl_low: ttl_of(self.sizes()),
+            ttl_high: ttl_of(upper_half(self.sizes())),
+            fragment: (self.marks() >> FRAGMENT_AT) as u8,
             reason,
         }
     }

@@ -218,7 +218,8 @@ impl Read for Glass {
         let (length, flags) = (pair(head, 16).swap_bytes(), FLAGS[usize::from((own >> 8) as u8)]);
         let key = [own & self.own[0] | self.ground | u64::from(kind & self.tos), quad(head, 30) & self.own[1]];
         to.key = key;
-        to.sizes_and_marks = [sizes_of(length, own as u8), marks_of(pair(head, 46) & flags as u16, fragment as u8 & 0xe0).into()];
+        let marks = marks_of(pair(head, 46) & flags as u16, fragment as u8 & 0xe0);
+        to.told = [u64::from(marks) << 32, sizes_of(length, own as u8)];
         // Whole, TCP or UDP, with all of the header that is looked at.
         let odd = (kind ^ self.plain4) << 8 | fragment & 0xff3f | u32::from(length < LEAST) | flags & NEITHER;
         *any |= odd;
@@ -245,11 +246,11 @@ impl WideGlass {
         let Glass { plain4, tos, own: [first, second], ground, .. } = *glass;
         // What nothing begins with where IP is not looked for.
         let impossible = if plain4 == u32::MAX { u64::MAX } else { u64::from(plain4) };
-        let order = [5, 4, 10, 0x80, 5, 4, 10, 0x80, 0x80, 0x80, 8, 0x80, 0x80, 0x80, 0x80, 0x80];
+        let order = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 8, 0x80, 5, 4, 10, 0x80, 5, 4, 10, 0x80];
         WideGlass {
             lanes,
             plain: [lanes.of([impossible, 0]), lanes.of([0x00ff_ffff, 0xff3f])],
-            sizes: [lanes.load(&order), lanes.of([TURNED, 0]), lanes.of([LEAST.into(), 0])],
+            sizes: [lanes.load(&order), lanes.of([0, TURNED]), lanes.of([0, LEAST.into()])],
             own: [lanes.of([first | u64::from(tos), second]), lanes.of([ground, 0])],
             begun,
         }
@@ -282,7 +283,7 @@ impl Read for WideGlass {
         to.key = lanes.words(key);
         let flags = FLAGS[usize::from(head[23])];
         let sizes = lanes.shuffle(begin, order);
-        to.sizes_and_marks = lanes.words(lanes.with_octets_8(lanes.xor(sizes, turned), pair(head, 46) & flags as u16));
+        to.told = lanes.words(lanes.with_octets_4(lanes.xor(sizes, turned), pair(head, 46) & flags as u16));
         odd.0 = lanes.or(odd.0, lanes.or(lanes.xor(lanes.and(begin, looked_at), plain), lanes.more(least, sizes)));
         odd.1 |= flags;
         begun.hash(key)

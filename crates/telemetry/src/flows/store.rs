@@ -62,7 +62,7 @@ impl Index {
         }
         let hot = *self.hot(from);
         self.hot_mut(from).short = Short::default();
-        if hot.marks & (WIDE | FACTS) != 0 {
+        if hot.has_more() {
             self.pool.attached[to as usize] = self.pool.attached[from as usize];
         }
         *self.hot_mut(to) = hot;
@@ -71,8 +71,7 @@ impl Index {
     /// What a flow has beside its line: those parts that its marks speak of matter.
     #[inline(always)]
     pub(super) fn beside(&self, place: u32) -> (&Facts, &Addresses) {
-        let none = self.hot(place).marks & (WIDE | FACTS) == 0;
-        if none { (&Facts::NONE, &[0; 4]) } else { self.pool.of(place) }
+        if !self.hot(place).has_more() { (&Facts::NONE, &[0; 4]) } else { self.pool.of(place) }
     }
 
     /// The record of a flow as it is now.

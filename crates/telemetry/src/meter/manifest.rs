@@ -638,11 +638,15 @@ impl<G: Read> Task for ReadPlain<'_, G> {
     #[inline(always)]
     fn run(self) -> bool {
         let ReadPlain { glass, packets, ahead, to: (slips, hashes, identities) } = self;
-        let mut odd = glass.none();
-        let mut ahead = ahead.iter();
-        let to = slips.iter_mut().zip(hashes).zip(identities);
-        for (packet, ((slip, hash), identity)) in packets.iter().zip(to) {
-            ahead.next().into_iter().for_each(Pkt::prefetch);
+        let (mut odd, mut to) = (glass.none(), slips.iter_mut().zip(hashes).zip(identities));
+        // Two loops, so that it is not asked for each whether there is one further on.
+        let (first, last) = packets.split_at(ahead.len().min(packets.len()));
+        for ((packet, further), ((slip, hash), identity)) in first.iter().zip(ahead).zip(&mut to) {
+            further.prefetch();
+            *hash = glass.read(packet.data(), slip, &mut odd);
+            *identity = packet.identity();
+        }
+        for (packet, ((slip, hash), identity)) in last.iter().zip(to) {
             *hash = glass.read(packet.data(), slip, &mut odd);
             *identity = packet.identity();
         }
