@@ -26,7 +26,7 @@ const PASS: u64 = 500_000_000;
 /// Buckets that are looked through in a turn at most, and flows that leave.
 const MOST_BUCKETS: usize = 2048;
 const MOST_LEAVE: usize = 256;
-/// Buckets that the walk asks for before it looks at them: mostly in the turn before.
+/// So many buckets before its turn the walk asks for one, mostly some turns earlier.
 const WALK_AHEAD: usize = 8;
 /// So many flows before its turn a bucket is asked for, and twice as many a record.
 const EARLY: usize = 10;
@@ -132,7 +132,7 @@ impl Table {
         let budget = quota.clamp(1, MOST_BUCKETS);
         let (tick, mut leave, mut done) = (self.clock.tick(), Leaving::default(), 0);
         while done < budget && leave.count + WAYS <= MOST_LEAVE {
-            self.index.fetch_far(self.clock.hand + WALK_AHEAD);
+            self.index.ask_bucket(self.clock.hand + WALK_AHEAD);
             self.index.flows_of(self.clock.hand, tick).filter(|(_, due)| *due <= 0).for_each(|(place, _)| leave.push(place));
             self.clock.hand = self.index.next_bucket(self.clock.hand);
             done += 1;

@@ -197,25 +197,19 @@ impl Index {
         (&mut self.lines, &self.pool)
     }
 
-    /// Asks for the bucket in a line.
+    /// Asks for a line, a bucket's or a record's, that may be far and is needed later.
     #[inline(always)]
-    pub(super) fn fetch_bucket(&self, line: u32) {
+    pub(super) fn ask(&self, line: u32) {
         prefetch_second(self.lines.as_ptr().wrapping_add(line as usize).cast());
     }
 
-    /// Asks for a bucket by its number, early.
+    /// The same for a bucket by its number.
     #[inline(always)]
-    pub(super) fn fetch_far(&self, bucket: usize) {
+    pub(super) fn ask_bucket(&self, bucket: usize) {
         prefetch_second(self.lines.as_ptr().wrapping_add(line_of(bucket)).cast());
     }
 
-    /// Asks for the record at a place, early.
-    #[inline(always)]
-    pub(super) fn fetch_far_record(&self, line: u32) {
-        prefetch_second(self.lines.as_ptr().wrapping_add(line as usize).cast());
-    }
-
-    /// Asks for the record at a place.
+    /// Asks for the record at a place, which is written next.
     #[inline(always)]
     pub(super) fn fetch_record(&self, line: u32) {
         prefetch_write(self.lines.as_ptr().wrapping_add(line as usize).cast());
@@ -247,7 +241,7 @@ impl Index {
         (line_of(bucket) + 1 + way) as u32
     }
 
-    /// Asks for the bucket.
+    /// Asks for the bucket of a hash, which is looked into next.
     #[inline(always)]
     pub(super) fn fetch(&self, hash: u64) {
         prefetch_address(self.lines.as_ptr().wrapping_add(line_of(self.home(hash))).cast());

@@ -1,8 +1,8 @@
 //! Looking flows up and counting, a vector at a time.
 //!
-//! **When a vector was read**, in groups of eight packets: the bucket of each is asked for, and 64 packets later it is
-//! looked into, which tells the place of the record; that is asked for, too. Not more at once: a processor that has too many
-//! lines to wait for forgets the rest. **When the turn is over**: compare and count.
+//! **When a vector was read**, the bucket of each packet is asked for, and 64 packets later it is looked into, which tells the place of the
+//! record; that is asked for, too. Both into the second cache: of the first one a core waits for a dozen lines at once, of that one for many more.
+//! **When the turn is over**: compare and count.
 //! So the waits for memory overlap with each other and with the work on packets in between, where one packet after the other
 //! would wait for each. A packet whose first guess is not its flow (a new flow, or tags that are alike by chance) takes the
 //! long way, one at a time; where it will be put was asked for as well.
@@ -23,8 +23,6 @@ use crate::random::Random;
 
 /// Flows whose buckets and records, of 64 octets each, lie in a part of the second cache.
 const NEAR: usize = 4096;
-/// So many packets later a bucket is looked into.
-const LAG: usize = BLOCK;
 /// So many packets ahead of one that took the long way the next one's bucket is asked for.
 const STRANGE: usize = 8;
 /// So many packets before they are counted, the records of far ones are asked for once more.
@@ -159,8 +157,7 @@ impl Table {
         self.resident() > NEAR
     }
 
-    /// Asks for what packets will need: their buckets, and [`LAG`] packets later, when it looked into these, the records that may be theirs,
-    /// whose places it keeps.
+    /// Asks for what packets will need: their buckets, and when it looked into these, the records that may be theirs, whose places it keeps.
     #[inline(always)]
     pub(crate) fn ask(&self, hashes: &[u64], places: &mut [u32]) {
         weir_cpu::apart(Ask { table: self, hashes, places });
@@ -187,7 +184,7 @@ impl Table {
         for number in strangers {
             if let (Some(hash), Some(place)) = (hashes.get(usize::from(*number)), places.get_mut(usize::from(*number))) {
                 *place = self.index.guess_elsewhere(*place, *hash, now, is_full, CHOICE);
-                self.index.fetch_far_record(*place);
+                self.index.ask(*place);
             }
         }
     }
@@ -359,40 +356,47 @@ impl Task for Ask<'_> {
     #[inline(always)]
     fn run(self) {
         let Ask { table, hashes, places } = self;
-        let (index, view, count) = (&table.index, table.index.view(), hashes.len().min(places.len()));
-        for first in (0..count + LAG).step_by(BLOCK) {
-            let (here, end) = (first.min(count), (first + BLOCK).min(count));
-            let (before, lines) = places[..end].split_at_mut(here);
+        let (view, mut before): (_, (&[u64], &mut [u32])) = (table.index.view(), (&[], &mut []));
+        for (hashes, places) in hashes.chunks(BLOCK).zip(places.chunks_mut(BLOCK)) {
             // Lines of buckets stand in place of records' places until these are known.
-            view.lines(&hashes[here..end], lines);
-            let early = first.saturating_sub(LAG).min(count)..(first + BLOCK).saturating_sub(LAG).min(here);
-            let (hashes, known) = (&hashes[early.clone()], &mut before[early]);
-            let (mut strangers, mut count) = ([0; BLOCK], 0);
-            let mut look = |number: usize, hash: &u64, place: &mut u32| match view.look(*place, hash) {
-                Some(known) => {
-                    *place = known;
-                    index.fetch_far_record(known);
-                }
-                None => {
-                    strangers[count % BLOCK] = number as u8;
-                    count += 1;
-                }
-            };
-            if let (Some(lines), Some(hashes), Some(known)) =
-                (lines.first_chunk::<BLOCK>(), hashes.first_chunk::<BLOCK>(), known.first_chunk_mut::<BLOCK>())
-            {
-                // By turns: many in a row would wait for each other.
-                for (number, (line, (hash, place))) in lines.iter().zip(hashes.iter().zip(known)).enumerate() {
-                    index.fetch_bucket(*line);
+            view.lines(hashes, places);
+            table.ask_block(places, before.0, before.1);
+            before = (hashes, places);
+        }
+        table.ask_block(&[], before.0, before.1);
+    }
+}
+
+impl Table {
+    /// Asks for the buckets in these lines, and for the records of the block before, whose buckets were asked for.
+    #[inline(always)]
+    fn ask_block(&self, lines: &[u32], hashes: &[u64], places: &mut [u32]) {
+        let (index, view, mut strangers, mut count) = (&self.index, self.index.view(), [0; BLOCK], 0);
+        let mut look = |number: usize, hash: &u64, place: &mut u32| match view.look(*place, hash) {
+            Some(known) => {
+                *place = known;
+                index.ask(known);
+            }
+            None => {
+                strangers[count % BLOCK] = number as u8;
+                count += 1;
+            }
+        };
+        match (lines.first_chunk::<BLOCK>(), hashes.first_chunk::<BLOCK>(), places.first_chunk_mut::<BLOCK>()) {
+            // By turns: many of one kind in a row would wait for each other.
+            (Some(lines), Some(hashes), Some(places)) => {
+                for (number, (line, (hash, place))) in lines.iter().zip(hashes.iter().zip(places)).enumerate() {
+                    index.ask(*line);
                     look(number, hash, place);
                 }
-            } else {
-                lines.iter().for_each(|line| index.fetch_bucket(*line));
-                hashes.iter().zip(&mut *known).enumerate().for_each(|(number, (hash, place))| look(number, hash, place));
             }
-            if count > 0 {
-                table.ask_strangers(&strangers[..count.min(BLOCK)], hashes, known);
+            _ => {
+                lines.iter().for_each(|line| index.ask(*line));
+                hashes.iter().zip(&mut *places).enumerate().for_each(|(number, (hash, place))| look(number, hash, place));
             }
+        }
+        if count > 0 {
+            self.ask_strangers(&strangers[..count.min(BLOCK)], hashes, places);
         }
     }
 }
