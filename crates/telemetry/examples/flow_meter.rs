@@ -1,5 +1,5 @@
 //! What the flow meter costs a packet, in its three parts: `cargo run --release -p weir-telemetry --example flow_meter --
-//! [VECTORS [FLOWS]]`.
+//! [VECTORS [FLOWS [ip6]]]`.
 //!
 //! The same vectors of 256 plain packets over and over: read where they come in, told that they leave, counted when the turn
 //! is over; clocks a packet at best. With 0 flows every packet begins one, and makes another one leave as soon as the table is full. One vector stays in the core's first caches; some hundred are what a router sees.
@@ -46,7 +46,17 @@ fn frame(flow: u32) -> Vec<u8> {
     frame
 }
 
+fn frame6(flow: u32) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 20, 17, 64];
+    frame.extend([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0]);
+    frame.extend(flow.to_be_bytes());
+    frame.extend([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 9, 0, 53]);
+    frame.resize(74, 0);
+    frame
+}
+
 fn main() {
+    let frame = if std::env::args().nth(3).is_some_and(|kind| kind == "ip6") { frame6 } else { frame };
     let mut words = std::env::args().skip(1).map_while(|word| word.parse().ok());
     let (vectors, flows): (u64, u64) = (words.next().unwrap_or(64), words.next().unwrap_or(1000));
     let pool =

@@ -441,6 +441,12 @@ impl Hot {
         self.marks() & (WIDE | FACTS) != 0
     }
 
+    /// Whether what its first packet told does.
+    #[inline(always)]
+    pub(super) fn has_facts(&self) -> bool {
+        self.marks() & FACTS != 0
+    }
+
     /// Whether it had several packets, the last one within the time that a tick may be late.
     #[inline(always)]
     pub(super) fn is_lively(&self, moment: u32) -> bool {

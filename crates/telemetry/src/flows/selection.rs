@@ -324,7 +324,7 @@ impl<'a> Sight<'a> {
     }
 
     /// Reads any other frame; `None` for what the long way is for.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn read_other(&self, frame: &[u8], to: &mut Reading, addresses: &mut Addresses) -> Option<()> {
         let head = frame.first_chunk::<SHORT>()?;
         let is_ip6 = quad(head, 12) & 0xf0_ffff == 0x60_dd86 && !self.selection.frames;

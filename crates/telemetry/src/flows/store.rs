@@ -41,7 +41,7 @@ impl Index {
     pub(super) fn begin(&mut self, moment: u32, place: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
         *self.hot_mut(place) = Hot::begin(packet, moment);
         if packet.marks & (WIDE | FACTS) != 0 {
-            self.pool.attach(place, addresses, if packet.marks & FACTS == 0 { Facts::NONE } else { facts() });
+            self.pool.attach(place, addresses, (packet.marks & FACTS != 0).then(facts));
         }
     }
 
@@ -77,7 +77,8 @@ impl Index {
     /// The record of a flow as it is now.
     pub(super) fn record(&self, place: u32, now: u64, reason: EndReason) -> FlowRecord {
         let (hot, (facts, addresses)) = (self.hot(place), self.beside(place));
-        FlowRecord { key: Key::join(&hot.short, addresses), sums: hot.sums(now, reason), vrf: 0, facts: *facts }
+        let facts = if hot.has_facts() { *facts } else { Facts::NONE };
+        FlowRecord { key: Key::join(&hot.short, addresses), sums: hot.sums(now, reason), vrf: 0, facts }
     }
 }
 
@@ -99,6 +100,13 @@ impl Pool {
         prefetch_address(self.attached.as_ptr().wrapping_add(place as usize).cast());
     }
 
+    /// Asks for that part, as far as packets of known flows are compared with it.
+    #[inline(always)]
+    pub(super) fn fetch_addresses(&self, place: u32) {
+        let attached = self.attached.get(place as usize).copied().unwrap_or(0);
+        prefetch_address(self.addresses.as_ptr().wrapping_add(attached as usize).cast());
+    }
+
     /// Whether these are a flow's addresses.
     #[inline(always)]
     pub(super) fn has_addresses(&self, place: u32, addresses: &Addresses) -> bool {
@@ -106,12 +114,16 @@ impl Pool {
         self.addresses.get(attached as usize) == Some(addresses)
     }
 
-    fn attach(&mut self, place: u32, addresses: &Addresses, facts: Facts) {
+    /// What was another flow's stays where nothing is told instead: nobody looks at it.
+    fn attach(&mut self, place: u32, addresses: &Addresses, facts: Option<Facts>) {
         let attached = self.free.pop().unwrap_or(self.fresh);
         self.fresh = self.fresh.max(attached.saturating_add(1));
         debug_assert!((attached as usize) < self.facts.len(), "the pool has room for every flow");
         if let (Some(here), Some(there)) = (self.facts.get_mut(attached as usize), self.addresses.get_mut(attached as usize)) {
-            (*here, *there) = (facts, *addresses);
+            if let Some(facts) = facts {
+                *here = facts;
+            }
+            *there = *addresses;
             self.attached[place as usize] = attached;
         }
     }

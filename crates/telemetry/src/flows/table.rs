@@ -417,17 +417,35 @@ impl<F: FnMut(usize) -> Facts> Task for Count<'_, F> {
     fn run(self) -> u64 {
         let Count { table, packets, addresses, moment, facts } = self;
         let (mut done, mut octets) = (0, 0);
-        loop {
-            let theirs = addresses.get(done..).unwrap_or(&[]);
-            let (known, sum) = table.add(packets.get(done..).unwrap_or(&[]), theirs, moment);
-            (done, octets) = (done + known, octets + sum);
-            let Some(packet) = packets.get(done) else { return octets };
-            let wide = theirs.get(known).unwrap_or(&[0; 4]);
-            if let Some(later) = packets.get(done + STRANGE) {
-                table.index.fetch(later.hash);
+        for from in (0..packets.len()).step_by(SOON) {
+            packets.iter().skip(from + SOON).take(SOON).for_each(|packet| table.fetch_parts(packet));
+            let end = packets.len().min(from + SOON);
+            while done < end {
+                let theirs = addresses.get(done..).unwrap_or(&[]);
+                let (known, sum) = table.add(&packets[done..end], theirs, moment);
+                (done, octets) = (done + known, octets + sum);
+                if done < end {
+                    let packet = &packets[done];
+                    let wide = theirs.get(known).unwrap_or(&[0; 4]);
+                    if let Some(later) = packets.get(done + STRANGE) {
+                        table.index.fetch(later.hash);
+                    }
+                    table.long_way(moment, packet, wide, &mut || facts(done));
+                    (done, octets) = (done + 1, octets + u64::from(packet.octets));
+                }
             }
-            table.long_way(moment, packet, wide, &mut || facts(done));
-            (done, octets) = (done + 1, octets + u64::from(packet.octets));
+        }
+        octets
+    }
+}
+
+impl Table {
+    /// Asks for the record of a packet's flow and what is compared beside it.
+    #[inline(always)]
+    fn fetch_parts(&self, packet: &Reading) {
+        self.index.fetch_record(packet.place);
+        if packet.is_wide() {
+            self.index.pool.fetch_addresses(packet.place);
         }
     }
 }

@@ -92,10 +92,10 @@ struct Others {
 }
 
 impl Others {
-    fn put(&mut self, place: usize, reading: Reading, addresses: Addresses) {
+    #[inline(always)]
+    fn put(&mut self, place: usize, reading: Reading, addresses: Addresses) -> (&mut Reading, &mut Addresses) {
         self.places.push((place as u32, self.readings.len() as u32));
-        self.readings.push(reading);
-        self.addresses.push(addresses);
+        (self.readings.push_mut(reading), self.addresses.push_mut(addresses))
     }
 
     fn clear(&mut self) {
@@ -561,7 +561,7 @@ impl<G: Read> Task for Near<'_, G> {
 
     #[inline(always)]
     fn run(self) {
-        self.taking.all(self.glass);
+        self.taking.all(&self.glass);
     }
 }
 
@@ -579,7 +579,7 @@ impl<G: Read> Task for Far<'_, G> {
     fn run(self) {
         let Far { taking, glass, table } = self;
         let (from, end) = (taking.manifest.count, taking.manifest.count + taking.packets.len());
-        let Manifest { hashes, places, others, .. } = taking.all(glass);
+        let Manifest { hashes, places, others, .. } = taking.all(&glass);
         table.ask(&hashes[from..end], &mut places[from..end]);
         let these = others.places.iter().rev().take_while(|(place, _)| *place as usize >= from);
         let wide = these.filter(|(_, other)| others.readings.get(*other as usize).is_some_and(Reading::is_wide));
@@ -590,7 +590,7 @@ impl<G: Read> Task for Far<'_, G> {
 impl<'a> Taking<'a> {
     /// Reads all packets.
     #[inline(always)]
-    fn all(self, glass: impl Read) -> &'a mut Manifest {
+    fn all(self, glass: &impl Read) -> &'a mut Manifest {
         let Taking { manifest, sight, subject, packets } = self;
         let Manifest { slips, packets: identities, hashes, beside, others, odd, count, .. } = &mut *manifest;
         let (from, end) = (*count, *count + packets.len());
@@ -605,14 +605,8 @@ impl<'a> Taking<'a> {
             // A function of its own has all registers for what each packet is held against, and that is worth a call a group.
             if weir_cpu::apart(ReadPlain { glass, packets, ahead, to }) {
                 // Which of them: that is asked one by one only where it has to be.
-                for (place, packet) in (first..).zip(packets) {
-                    let mut any = glass.none();
-                    glass.read(packet.data(), &mut slips[place], &mut any);
-                    if glass.is_any(any) {
-                        let to = (&mut *others, &mut *odd);
-                        hashes[place] = read_other(sight, subject, packet, from + place, to);
-                    }
-                }
+                let to = (&mut slips[first..], &mut hashes[first..], &mut *others, &mut *odd);
+                weir_cpu::apart(ReadOthers { glass, sight, subject, packets, from: from + first, to });
             }
             if sight.wants_facts() {
                 packets.iter().zip(&mut beside[first..]).for_each(|(packet, beside)| *beside = Beside::of(packet.data()));
@@ -624,7 +618,7 @@ impl<'a> Taking<'a> {
 
 /// Reads packets as plain ones, and notes which they are; whether any is another one.
 struct ReadPlain<'a, G> {
-    glass: G,
+    glass: &'a G,
     packets: &'a [Pkt],
     /// As many as there are further on: they are asked for.
     ahead: &'a [Pkt],
@@ -637,41 +631,62 @@ impl<G: Read> Task for ReadPlain<'_, G> {
 
     #[inline(always)]
     fn run(self) -> bool {
-        let ReadPlain { glass, packets, ahead, to: (slips, hashes, identities) } = self;
-        let (mut odd, mut to) = (glass.none(), slips.iter_mut().zip(hashes).zip(identities));
+        let ReadPlain { glass: &glass, packets, ahead, to: (slips, hashes, identities) } = self;
+        let mut odd = glass.none();
+        let mut read = |packet: &Pkt, slip: &mut Slip, hash: &mut u64, identity: &mut usize| {
+            *hash = glass.read(packet.data(), slip, &mut odd);
+            *identity = packet.identity();
+        };
         // Two loops, so that it is not asked for each whether there is one further on.
-        let (first, last) = packets.split_at(ahead.len().min(packets.len()));
-        for ((packet, further), ((slip, hash), identity)) in first.iter().zip(ahead).zip(&mut to) {
+        let count = ahead.len().min(packets.len());
+        let (first, last) = packets.split_at(count);
+        let ((slips, last_slips), (hashes, last_hashes)) = (slips.split_at_mut(count), hashes.split_at_mut(count));
+        let (identities, last_identities) = identities.split_at_mut(count);
+        let to = slips.iter_mut().zip(hashes.iter_mut().zip(identities));
+        for ((packet, further), (slip, (hash, identity))) in first.iter().zip(ahead).zip(to) {
             further.prefetch();
-            *hash = glass.read(packet.data(), slip, &mut odd);
-            *identity = packet.identity();
+            read(packet, slip, hash, identity);
         }
-        for (packet, ((slip, hash), identity)) in last.iter().zip(to) {
-            *hash = glass.read(packet.data(), slip, &mut odd);
-            *identity = packet.identity();
+        let to = last_slips.iter_mut().zip(last_hashes.iter_mut().zip(last_identities));
+        for (packet, (slip, (hash, identity))) in last.iter().zip(to) {
+            read(packet, slip, hash, identity);
         }
         glass.is_any(odd)
     }
 }
 
-/// What is not plain IPv4; facts of what is not plain IPv6 either are kept by place. Its hash.
-#[inline(never)]
-fn read_other(
-    sight: Sight<'_>,
-    (selection, secret, interface): (&Selection, &Secret, u32),
-    packet: &Pkt,
-    place: usize,
-    (others, odd): (&mut Others, &mut Vec<(usize, Facts)>),
-) -> u64 {
-    let (mut reading, mut addresses) = Default::default();
-    if sight.read_other(packet.data(), &mut reading, &mut addresses).is_none() {
-        let facts;
-        (reading, addresses, facts) = selection.read_any(secret, interface, packet.data(), packet.total_len() as u32);
-        odd.push((place, facts));
+/// Reads what is not plain IPv4 of packets in a row; facts of what is not plain IPv6 either are kept by place.
+struct ReadOthers<'a, G> {
+    glass: &'a G,
+    sight: Sight<'a>,
+    subject: (&'a Selection, &'a Secret, u32),
+    packets: &'a [Pkt],
+    /// Place of the first one.
+    from: usize,
+    to: (&'a mut [Slip], &'a mut [u64], &'a mut Others, &'a mut Vec<(usize, Facts)>),
+}
+
+impl<G: Read> Task for ReadOthers<'_, G> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let ReadOthers { glass: &glass, sight, subject: (selection, secret, interface), packets, from, to: (slips, hashes, others, odd) } = self;
+        for (place, (packet, (slip, hash))) in (from..).zip(packets.iter().zip(slips.iter_mut().zip(hashes))) {
+            let mut any = glass.none();
+            glass.read(packet.data(), slip, &mut any);
+            if !glass.is_any(any) {
+                continue;
+            }
+            let (reading, addresses) = others.put(place, Reading::default(), Addresses::default());
+            if sight.read_other(packet.data(), reading, addresses).is_none() {
+                let facts;
+                (*reading, *addresses, facts) = selection.read_any(secret, interface, packet.data(), packet.total_len() as u32);
+                odd.push((place, facts));
+            }
+            *hash = reading.hash;
+        }
     }
-    let hash = reading.hash;
-    others.put(place, reading, addresses);
-    hash
 }
 
 /// A reading whose packet waits.
