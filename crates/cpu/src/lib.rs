@@ -283,7 +283,8 @@ pub fn sum_up(words: &mut [u64; 4], grow: [u64; 2], told: &[u64; 2], last: u32) 
             let sums = words.as_mut_ptr().cast::<__m128i>();
             let rest = sums.add(1);
             _mm_storeu_si128(sums, _mm_add_epi64(_mm_loadu_si128(sums), of(grow)));
-            let (old, new) = (_mm_loadu_si128(rest), _mm_or_si128(_mm_loadu_si128(told.as_ptr().cast()), _mm_cvtsi32_si128(last.cast_signed())));
+            let (old, new) =
+                (_mm_loadu_si128(rest), _mm_or_si128(_mm_loadu_si128(told.as_ptr().cast()), _mm_cvtsi32_si128(last.cast_signed())));
             let (any, least) = (_mm_or_si128(old, new), _mm_sub_epi16(old, _mm_subs_epu16(old, new)));
             let halves = _mm_or_si128(_mm_and_si128(new, of([0xffff_ffff, 0])), _mm_and_si128(any, of([!0xffff_ffff, 0])));
             _mm_storeu_si128(rest, _mm_or_si128(halves, _mm_and_si128(least, of([0, u64::MAX]))));

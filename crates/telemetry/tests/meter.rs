@@ -108,6 +108,16 @@ fn frame(flow: u32, protocol: u8) -> Vec<u8> {
     frame
 }
 
+/// The same over IPv6.
+fn frame6(flow: u32) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 20, 17, 64];
+    frame.extend([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0]);
+    frame.extend(flow.to_be_bytes());
+    frame.extend([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 9, 0, 53]);
+    frame.resize(74, 0);
+    frame
+}
+
 #[derive(Default)]
 struct Expected(BTreeMap<(u32, bool, u32, u8), u64>);
 
@@ -246,7 +256,8 @@ fn flows_make_room_and_nothing_is_lost() {
             let new = if turn == 0 { 0 } else { 236 };
             let numbers: Vec<u32> = (0..STEADY).chain((0..new).map(|_| STEADY + draw(offered))).collect();
             let protocol = |flow: u32| if flow % 7 == 6 && flow > STEADY { 50 } else { 17 };
-            let packets: Vec<Pkt> = numbers.iter().map(|flow| filled(&pool, &frame(*flow, protocol(*flow)))).collect();
+            let any = |flow: u32| if flow % 5 == 3 { frame6(flow) } else { frame(flow, protocol(flow)) };
+            let packets: Vec<Pkt> = numbers.iter().map(|flow| filled(&pool, &any(*flow))).collect();
             rig.look(Point::Rx, 1, &packets);
             rig.leave(7, &packets);
             let refused = if turn % 3 == 0 { packets.len() - draw(30).min(new) as usize } else { packets.len() };

@@ -265,7 +265,8 @@ impl Index {
             }
         }
         let empty = bucket.ways(0);
-        let way = if is_full && empty.count_ones() as usize + choice <= WAYS { bucket.soonest(now).1 } else { empty.trailing_zeros() as usize };
+        let way =
+            if is_full && empty.count_ones() as usize + choice <= WAYS { bucket.soonest(now).1 } else { empty.trailing_zeros() as usize };
         if way < WAYS { line + 1 + way as u32 } else { NONE }
     }
 
@@ -573,7 +574,10 @@ mod tests {
 
         fn reading(&self, flow: u32) -> Reading {
             let mut parts = Parts { kind: super::super::key::Kind::Ip4, ..Parts::default() };
-            parts.source[12..].copy_from_slice(&flow.to_be_bytes());
+            // Numbers in a row would fall more evenly on buckets than flows do.
+            let mixed = (flow ^ flow >> 16).wrapping_mul(0x85eb_ca6b);
+            let mixed = (mixed ^ mixed >> 13).wrapping_mul(0xc2b2_ae35);
+            parts.source[12..].copy_from_slice(&(mixed ^ mixed >> 16).to_be_bytes());
             Reading::new(&Observation { key: Key::new(&parts), ..Observation::default() }, &self.index.secret).0
         }
 
@@ -635,6 +639,30 @@ mod tests {
             let (likely, guess) = (view.likely(view.line(hash), &hash), view.guess(hash));
             assert!(if guess == NONE { !(likely as usize).is_multiple_of(UNIT) } else { likely == guess }, "{flow}");
         }
+        // Who asks early finds the same, too; of flows that are not there, where they would be put, which is in their own bucket.
+        let (mut elsewhere, mut put, mut chosen) = (0, 0, 0);
+        for flow in 0..2 * MOST {
+            let (view, hash) = (flows.index.view(), flows.reading(flow).hash);
+            let line = view.line(hash);
+            let (seen, there) = (view.look(line, &hash), flows.find(flow));
+            assert_eq!(seen, Some(view.guess(hash)).filter(|place| *place != NONE), "{flow}");
+            if seen.is_none() {
+                let guess = flows.index.guess_elsewhere(line, hash, 0, false, 4);
+                elsewhere += usize::from(there.is_some_and(|place| place == guess));
+                if there.is_none() && bucket_of(guess) == flows.index.home(hash) {
+                    put += 1;
+                    assert!(flows.index.hot(guess).short == Default::default(), "{flow} would drive somebody out of a table with room");
+                }
+                let victim = flows.index.guess_elsewhere(line, hash, 0, true, 4);
+                if let Some(due) = flows.index.due_of_other(victim, hash) {
+                    chosen += 1;
+                    assert_eq!((flows.index.soonest(flows.index.home(hash), 0), due), (Some(victim), flows.index.due(victim)));
+                    assert!(there.is_none() && flows.index.count_of(flows.index.home(hash)) >= 4);
+                }
+            }
+        }
+        let enough = elsewhere > 100 && put.min(chosen) > MOST as usize / 2;
+        assert!(enough, "{elsewhere} in spare buckets, {put} that would be put in their own, {chosen} for whom somebody would leave");
         // Who looks at all buckets finds every flow once.
         let (mut at, mut seen) = (0, 0);
         loop {

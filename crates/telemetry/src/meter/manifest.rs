@@ -75,8 +75,6 @@ pub(super) struct Manifest {
     /// Where the next packet that leaves is expected.
     cursor: usize,
     runs: Vec<Run>,
-    /// Facts of those that are not plain, by place.
-    odd: Vec<(usize, Facts)>,
     directory: Directory,
     secret: Secret,
 }
@@ -89,6 +87,8 @@ struct Others {
     spare: Vec<(u32, u32)>,
     readings: Vec<Reading>,
     addresses: Vec<Addresses>,
+    /// Facts of those that are not plain IPv6 either, by place.
+    facts: Vec<(usize, Facts)>,
 }
 
 impl Others {
@@ -103,6 +103,7 @@ impl Others {
             self.places.clear();
             self.readings.clear();
             self.addresses.clear();
+            self.facts.clear();
         }
     }
 }
@@ -131,7 +132,6 @@ impl Manifest {
             gone: 0,
             cursor: 0,
             runs: Vec::new(),
-            odd: Vec::new(),
             directory: Directory::default(),
             secret,
         }
@@ -346,7 +346,7 @@ impl Manifest {
         self.packets[place] = GONE;
         self.fates[place] = late.fate;
         self.others.put(place, late.reading, late.addresses);
-        self.odd.push((place, late.facts));
+        self.others.facts.push((place, late.facts));
         self.count += 1;
         self.gone += 1;
         self.close_run(late.lens);
@@ -497,10 +497,11 @@ impl Manifest {
     /// What else the packet at a place told.
     #[inline]
     fn facts(&self, place: usize) -> Facts {
-        if !self.odd.is_empty()
-            && let Ok(at) = self.odd.binary_search_by_key(&place, |(at, _)| *at)
+        let facts = &self.others.facts;
+        if !facts.is_empty()
+            && let Ok(at) = facts.binary_search_by_key(&place, |(at, _)| *at)
         {
-            return self.odd[at].1;
+            return facts[at].1;
         }
         self.beside.get(place).map(Beside::facts).unwrap_or_default()
     }
@@ -510,7 +511,6 @@ impl Manifest {
         (self.count, self.gone, self.cursor) = (0, 0, 0);
         self.runs.clear();
         self.others.clear();
-        self.odd.clear();
         self.directory.clear();
     }
 }
@@ -592,7 +592,7 @@ impl<'a> Taking<'a> {
     #[inline(always)]
     fn all(self, glass: &impl Read) -> &'a mut Manifest {
         let Taking { manifest, sight, subject, packets } = self;
-        let Manifest { slips, packets: identities, hashes, beside, others, odd, count, .. } = &mut *manifest;
+        let Manifest { slips, packets: identities, hashes, beside, others, count, .. } = &mut *manifest;
         let (from, end) = (*count, *count + packets.len());
         let (slips, beside, hashes) = (&mut slips[from..end], &mut beside[from..end], &mut hashes[from..end]);
         let identities = &mut identities[from..end];
@@ -605,7 +605,7 @@ impl<'a> Taking<'a> {
             // A function of its own has all registers for what each packet is held against, and that is worth a call a group.
             if weir_cpu::apart(ReadPlain { glass, packets, ahead, to }) {
                 // Which of them: that is asked one by one only where it has to be.
-                let to = (&mut slips[first..], &mut hashes[first..], &mut *others, &mut *odd);
+                let to = (&mut slips[first..], &mut hashes[first..], &mut *others);
                 weir_cpu::apart(ReadOthers { glass, sight, subject, packets, from: from + first, to });
             }
             if sight.wants_facts() {
@@ -663,7 +663,7 @@ struct ReadOthers<'a, G> {
     packets: &'a [Pkt],
     /// Place of the first one.
     from: usize,
-    to: (&'a mut [Slip], &'a mut [u64], &'a mut Others, &'a mut Vec<(usize, Facts)>),
+    to: (&'a mut [Slip], &'a mut [u64], &'a mut Others),
 }
 
 impl<G: Read> Task for ReadOthers<'_, G> {
@@ -671,7 +671,7 @@ impl<G: Read> Task for ReadOthers<'_, G> {
 
     #[inline(always)]
     fn run(self) {
-        let ReadOthers { glass: &glass, sight, subject: (selection, secret, interface), packets, from, to: (slips, hashes, others, odd) } = self;
+        let ReadOthers { glass: &glass, sight, subject: (selection, secret, interface), packets, from, to: (slips, hashes, others) } = self;
         for (place, (packet, (slip, hash))) in (from..).zip(packets.iter().zip(slips.iter_mut().zip(hashes))) {
             let mut any = glass.none();
             glass.read(packet.data(), slip, &mut any);
@@ -679,12 +679,14 @@ impl<G: Read> Task for ReadOthers<'_, G> {
                 continue;
             }
             let (reading, addresses) = others.put(place, Reading::default(), Addresses::default());
+            let mut more = None;
             if sight.read_other(packet.data(), reading, addresses).is_none() {
                 let facts;
                 (*reading, *addresses, facts) = selection.read_any(secret, interface, packet.data(), packet.total_len() as u32);
-                odd.push((place, facts));
+                more = Some((place, facts));
             }
             *hash = reading.hash;
+            others.facts.extend(more);
         }
     }
 }
