@@ -308,7 +308,7 @@ pub(crate) struct FlowDecodeArgs {
     /// Read a pcap or pcapng file
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) read: Option<PathBuf>,
-    /// Listen on UDP until Ctrl-C; a port alone means all addresses
+    /// Listen on UDP, and for IPFIX on TCP, until Ctrl-C; a port alone means all addresses
     #[arg(short, long, value_name = "ADDR:PORT", value_parser = listen_address)]
     pub(crate) listen: Option<SocketAddr>,
     /// How to print [default: line; with --json, json]

@@ -4,8 +4,8 @@
 #[path = "../../flowfmt/tests/ipfix_messages/mod.rs"]
 mod ipfix_messages;
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::UdpSocket;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -80,7 +80,7 @@ fn what_is_missing_or_broken_is_told() {
     messages[1].truncate(100);
     let (text, told, code) = decode(&folder, 2055, &messages, &[]);
     assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("datagram 2 from 127.0.0.1:40000, octet 2: the header says"), "{told}");
+    assert!(told.contains("message 2 from 127.0.0.1:40000, octet 2: the header says"), "{told}");
     assert!(text.lines().count() < FLOWS as usize && text.starts_with("Date first seen"), "{text}");
     // The one behind the broken one: nobody knows how many were in that. The one that is gone: all its records.
     let told_missing: u64 = told.lines().filter_map(|line| line.strip_suffix(" missing")?.rsplit(' ').next()?.parse::<u64>().ok()).sum();
@@ -112,19 +112,33 @@ fn records_of_the_network_are_printed_at_once() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.send_to(&message5(), address).unwrap();
     let mut printed = BufReader::new(child.stdout.take().unwrap());
-    let mut lines = Vec::new();
-    for _ in 0..21 {
-        let mut line = String::new();
-        printed.read_line(&mut line).unwrap();
-        lines.push(line);
-    }
-    assert!(lines[0].starts_with("ts,te,td,sa,da") && lines[1].contains(",10.0.0.0,192.0.2.0,1024,443,TCP,...AP.SF,"), "{lines:?}");
+    let mut lines = |count: usize| -> Vec<String> {
+        let line = |_| {
+            let mut line = String::new();
+            printed.read_line(&mut line).unwrap();
+            line
+        };
+        (0..count).map(line).collect()
+    };
+    let first = lines(21);
+    assert!(first[0].starts_with("ts,te,td,sa,da") && first[1].contains(",10.0.0.0,192.0.2.0,1024,443,TCP,...AP.SF,"), "{first:?}");
+    // And over TCP, where messages follow each other as octets; who speaks something else is told so.
+    let messages = messages(Version::Ipfix, 1400, FLOWS);
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(&messages.concat()).unwrap();
+    let more = lines(FLOWS as usize);
+    assert!(more.iter().all(|line| line.split(',').count() == first[0].split(',').count()), "{more:?}");
+    TcpStream::connect(address).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let mut line = String::new();
+    told.read_line(&mut line).unwrap();
+    assert!(line.starts_with("weir: the stream from 127.0.0.1:") && line.contains(": no IPFIX: version 18245"), "{line}");
     let id = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let mut rest = String::new();
     told.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("1 messages: 20 flow records"), "{rest}");
+    let expected = format!("{} messages: {} flow records", 1 + messages.len(), 20 + FLOWS);
+    assert!(rest.contains(&expected), "{rest}");
 }
 
 /// nfcapd, ended with the test.

@@ -3,7 +3,8 @@
 //! Nothing is passed over in silence: what cannot be decoded is told on standard error with its place and its
 //! reason, so are jumps of the sequence numbers, and at the end how much there was of everything. A file of
 //! which something could not be decoded ends with exit code 1, after all that could be read was printed.
-//! Datagrams are numbered by the file's frames, as Wireshark does it; those received, in order of arrival, from 1.
+//! Messages are numbered by the file's frames, as Wireshark does it; those received, in order of arrival, from 1. IPFIX is
+//! received over TCP as well, on the same port.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -16,7 +17,7 @@ use weir_flowfmt::ipfix::{NETFLOW_PORT, PORT};
 use weir_flowfmt::sflow::capture::udp_payload;
 use weir_pcap::file::Reader;
 
-use super::udp_listen::listen;
+use super::listen::{Heard, flow_messages};
 use crate::cli::{FlowDecodeArgs, FlowFormat};
 use crate::failure::Failure;
 
@@ -66,7 +67,7 @@ impl Decoder<'_> {
                 continue;
             };
             datagrams += 1;
-            self.datagram(number, found.source, frame.timestamp_ns, found.payload)?;
+            self.message(number, found.source, frame.timestamp_ns, found.payload)?;
         }
         if datagrams == 0 && !broken {
             say(format_args!("{name}: none of its {number} frames is a UDP datagram to a port of flow records (--port chooses another)"));
@@ -78,21 +79,26 @@ impl Decoder<'_> {
     fn network(&mut self, address: SocketAddr) -> Result<(), Failure> {
         let mut number = 0_u64;
         let ready = |address: SocketAddr| say(format_args!("listening on {address}; Ctrl-C ends it"));
-        listen(address, ready, |from, bytes| {
-            number += 1;
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-            self.datagram(number, from, u64::try_from(now).unwrap_or(u64::MAX), bytes)?;
+        flow_messages(address, ready, |heard| {
+            match heard {
+                Heard::Message(from, bytes) => {
+                    number += 1;
+                    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+                    self.message(number, from, u64::try_from(now).unwrap_or(u64::MAX), bytes)?;
+                }
+                Heard::Broken(from, why) => say(format_args!("the stream from {from}: {why}")),
+            }
             Ok(self.to.flush()?)
         })?;
         self.end().map(|_| ())
     }
 
-    fn datagram(&mut self, number: u64, from: SocketAddr, time: u64, bytes: &[u8]) -> Result<(), Failure> {
+    fn message(&mut self, number: u64, from: SocketAddr, time: u64, bytes: &[u8]) -> Result<(), Failure> {
         let mut outcome = Ok(());
         let Decoder { to, printer, collector } = self;
         collector.read(from, bytes, &mut |item| {
             if outcome.is_ok() {
-                outcome = show(*to, printer, &format!("datagram {number}"), time, &item);
+                outcome = show(*to, printer, &format!("message {number}"), time, &item);
             }
         });
         Ok(outcome?)

@@ -20,7 +20,7 @@ use weir_flowfmt::sflow::print::{Format, PrintError};
 use weir_flowfmt::sflow::{decode_datagram_to, version4};
 use weir_pcap::file::Reader;
 
-use super::udp_listen::listen;
+use super::listen::datagrams;
 use crate::cli::{DecodeFormat, SflowDecodeArgs};
 use crate::collector::{Destinations, Packets, render};
 use crate::failure::Failure;
@@ -110,7 +110,7 @@ impl<'a> Decoder<'a> {
     fn network(&mut self, address: SocketAddr) -> Result<(), Failure> {
         let mut number = 0_u64;
         let ready = |address: SocketAddr| say(format_args!("listening on {address}; Ctrl-C ends it"));
-        listen(address, ready, |from, bytes| {
+        datagrams(address, ready, |from, bytes| {
             number += 1;
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
             self.datagram(number, from, address, u64::try_from(now).unwrap_or(u64::MAX), bytes)?;
