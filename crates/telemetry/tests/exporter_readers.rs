@@ -98,6 +98,19 @@ fn queued(port: u16) -> Option<bool> {
     Some(line.contains("00000000:00000000"))
 }
 
+/// Processes that a process started.
+fn children(id: u32) -> Vec<String> {
+    let listed = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    listed.split_whitespace().map(str::to_owned).collect()
+}
+
+/// How often a process went to sleep so far, if it sleeps.
+fn rest(id: &str) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    line("State:")?.trim().starts_with('S').then(|| line("voluntary_ctxt_switches:").map(str::to_owned))?
+}
+
 fn wait(what: &str, mut until: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
     while !until() {
@@ -131,7 +144,15 @@ impl Reader {
         Some(reader)
     }
 
+    /// Ends it, once it and its children have nothing more to do with what came: some lose that otherwise.
     fn end(&mut self, signal: rustix::process::Signal) {
+        let id = self.child.id();
+        let all = || std::iter::once(id.to_string()).chain(children(id)).map(|id| rest(&id)).collect::<Option<Vec<_>>>();
+        wait("a reader that is at rest", || {
+            let before = all();
+            std::thread::sleep(Duration::from_millis(200));
+            before.is_some() && before == all()
+        });
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
         self.child.wait().unwrap();
     }

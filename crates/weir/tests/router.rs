@@ -59,10 +59,21 @@ sflow: {{ sampling-rate: 10, collectors: [ {{ address: 127.0.0.1 }}, {{ address:
     }
 
     /// What `weir ARGUMENTS --json` says.
+    fn command(&self, arguments: &[&str]) -> std::process::Output {
+        std::process::Command::new(WEIR).args(["--socket", &self.socket()]).args(arguments).output().unwrap()
+    }
+
     fn ask(&self, arguments: &[&str]) -> Value {
-        let output = std::process::Command::new(WEIR).args(["--socket", &self.socket()]).args(arguments).output().unwrap();
+        let output = self.command(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
+    }
+
+    /// What it says instead of doing it.
+    fn refusal(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments);
+        assert!(!output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
     fn in_near(&self, program: &str, arguments: &[&str]) -> String {
@@ -105,6 +116,12 @@ fn hosts_reach_each_other_through_the_router_and_it_ends_cleanly() {
     assert!(interfaces["interfaces"][0]["rx"]["packets"].as_u64() > Some(15));
     let totals = bench.ask(&["show", "totals", "--json"]);
     assert!(totals["packets_out"].as_u64() > Some(20), "{totals}");
+    let sampled = bench.ask(&["show", "sflow", "interface", "xe0", "--json"]);
+    assert_eq!((sampled.as_array().map(Vec::len), &sampled[0]["interface"]), (Some(1), &"xe0".into()), "{sampled:#}");
+    for (interface, why) in [("xe1", "interface xe1 is not sampled"), ("xe9", "xe9")] {
+        let said = bench.refusal(&["show", "sflow", "interface", interface]);
+        assert!(said.contains(why), "{said}");
+    }
     let (code, said) = bench.stop();
     assert_eq!(code, Some(0), "{said}");
     assert!(!PathBuf::from(bench.socket()).exists());

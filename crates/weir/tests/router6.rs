@@ -231,6 +231,8 @@ routes:
     let adjacencies = bench.ask(&["show", "adjacency", "xe1", "--json"]);
     let end = adjacencies["adjacencies"].as_array().unwrap().iter().find(|it| it["number"] == number).unwrap();
     assert_eq!((&end["kind"], &end["mac"], &end["mtu"]), (&"neighbor".into(), &path["mac"], &1500.into()), "{adjacencies:#}");
+    let alone = bench.ask(&["show", "adjacency", &number.to_string(), "--json"]);
+    assert_eq!(alone["adjacencies"].as_array().unwrap().as_slice(), std::slice::from_ref(end), "{alone:#}");
     for (command, families) in [("ip", "."), ("ip6", ":")] {
         let fib = bench.ask(&["show", command, "fib", "--json"]);
         let all = fib["routes"].as_array().unwrap();
